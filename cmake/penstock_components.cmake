@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# penstock_component(<name> HEADERS <header>... LINKS <target>...)
+#
+# One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
+# listed, since what a glob finds depends on the day; tools/check_headers.py compares the list with the tree.
+function(penstock_component component)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LINKS")
+  set(target penstock_${component})
+  add_library(${target} INTERFACE)
+  add_library(penstock::${component} ALIAS ${target})
+  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/ OUTPUT_VARIABLE files)
+  target_sources(
+    ${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${files})
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_link_libraries(${target} INTERFACE ${arg_LINKS})
+  set_target_properties(
+    ${target} PROPERTIES EXPORT_NAME ${component} VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${component})
+endfunction()
+
+# penstock_optional_component(<name> PACKAGE <find module> HEADERS <header>... LINKS <target>...)
+#
+# A component that needs a third-party library: there only when PENSTOCK_ENABLE_<NAME> is on. Its headers are
+# noted in any case, so that tests and examples that include them can be left out.
+function(penstock_optional_component component)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "HEADERS;LINKS")
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL_COMPONENTS ${component})
+  set_property(GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component} ${arg_HEADERS})
+  string(TOUPPER ${component} upper)
+  if(PENSTOCK_ENABLE_${upper})
+    find_package(${arg_PACKAGE} REQUIRED)
+    penstock_component(${component} HEADERS ${arg_HEADERS} LINKS penstock::core ${arg_LINKS})
+  endif()
+endfunction()
+
+# penstock_buildable(<source> <variable>): is every component that the source includes enabled?
+#
+# A source file says what it needs by what it includes; there is no second list to keep.
+function(penstock_buildable source result)
+  set(${result} TRUE PARENT_SCOPE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(STRINGS ${source} includes REGEX "^#include <penstock/")
+  get_property(optional GLOBAL PROPERTY PENSTOCK_OPTIONAL_COMPONENTS)
+  foreach(component IN LISTS optional)
+    if(TARGET penstock::${component})
+      continue()
+    endif()
+    get_property(headers GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component})
+    foreach(header IN LISTS headers)
+      if("#include <penstock/${header}>" IN_LIST includes)
+        set(${result} FALSE PARENT_SCOPE)
+        message(STATUS "penstock: ${source} left out, component ${component} is off")
+        return()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# What the project's own programs are built with. Nothing here is exported.
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(PENSTOCK_CCACHE ccache)
+  if(PENSTOCK_CCACHE)
+    # Without these ccache passes over everything that is built with a precompiled header.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env
+        CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PENSTOCK_CCACHE})
+  endif()
+endif()
+
+add_library(penstock_dev_flags INTERFACE)
+if(MSVC)
+  target_compile_options(
+    penstock_dev_flags INTERFACE /W4 /permissive- $<$<BOOL:${PENSTOCK_WARNINGS_AS_ERRORS}>:/WX>)
+else()
+  target_compile_options(
+    penstock_dev_flags
+    INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+              $<$<BOOL:${PENSTOCK_WARNINGS_AS_ERRORS}>:-Werror>
+              # ccache needs to see through the precompiled header
+              $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+              $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # What GCC 12 says about sizes, once inlined, is often wrong, and of std::string's own code (GCC bugs 105329,
+    # 105651); the address sanitizer tells instead.
+    target_compile_options(penstock_dev_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+                                                        -Wno-stringop-overread)
+  endif()
+  if(PENSTOCK_SANITIZE)
+    target_compile_options(
+      penstock_dev_flags
+      INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(penstock_dev_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # reports the standard library's own code when instrumented
+      target_compile_options(penstock_dev_flags INTERFACE -Wno-maybe-uninitialized)
+    endif()
+  endif()
+endif()
+
+# penstock_program(<target> <source>...): an executable of the project that may use every enabled component
+function(penstock_program target)
+  add_executable(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE penstock::penstock penstock_dev_flags)
+endfunction()

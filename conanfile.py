@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+from conan import ConanFile
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
+from conan.tools.files import copy, rmdir
+
+
+class PenstockConan(ConanFile):
+    name = "penstock"
+    version = "0.1.0"
+    description = "Composable data pipelines that keep an accelerator fed"
+    license = "Apache-2.0 WITH LLVM-exception"
+    topics = ("data-loading", "machine-learning", "header-only")
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    options = {"with_zstd": [True, False], "with_gzip": [True, False]}
+    default_options = {"with_zstd": False, "with_gzip": False}
+    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
+    no_copy_source = True
+
+    def layout(self):
+        cmake_layout(self)
+
+    def requirements(self):
+        if self.options.with_zstd:
+            self.requires("zstd/[>=1.4 <2]", transitive_headers=True)
+        if self.options.with_gzip:
+            self.requires("libdeflate/[>=1.10 <2]", transitive_headers=True)
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+
+    def package_id(self):
+        self.info.clear()  # the options add requirements; the headers are the same
+
+    def generate(self):
+        CMakeDeps(self).generate()
+        toolchain = CMakeToolchain(self)
+        toolchain.cache_variables["PENSTOCK_ENABLE_ZSTD"] = bool(self.options.with_zstd)
+        toolchain.cache_variables["PENSTOCK_ENABLE_GZIP"] = bool(self.options.with_gzip)
+        for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
+            toolchain.cache_variables[f"PENSTOCK_BUILD_{part}"] = False
+        toolchain.generate()
+
+    def build(self):
+        CMake(self).configure()
+
+    def package(self):
+        copy(self, "LICENSE", self.source_folder, f"{self.package_folder}/licenses")
+        # Not what was enabled but all headers: with package_id cleared, one package serves every option.
+        copy(self, "*.hpp", f"{self.source_folder}/include", f"{self.package_folder}/include")
+        rmdir(self, f"{self.package_folder}/share")
+
+    def package_info(self):
+        self.cpp_info.set_property("cmake_file_name", "penstock")
+        self.cpp_info.set_property("cmake_target_name", "penstock::penstock")
+        self.cpp_info.bindirs = []
+        self.cpp_info.libdirs = []
+        self._component("core", [])
+        if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
+            self.cpp_info.components["core"].system_libs = ["pthread"]
+        if self.options.with_zstd:
+            self._component("zstd", ["core", "zstd::zstd"])
+        if self.options.with_gzip:
+            self._component("gzip", ["core", "libdeflate::libdeflate"])
+
+    def _component(self, name, requires):
+        component = self.cpp_info.components[name]
+        component.set_property("cmake_target_name", f"penstock::{name}")
+        component.requires = requires
+        component.bindirs = []
+        component.libdirs = []

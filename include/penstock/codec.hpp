@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// Every codec that needs the standard library alone.
+
+#include <penstock/codec/chain.hpp>
+#include <penstock/codec/concepts.hpp>
+#include <penstock/codec/floating.hpp>
+#include <penstock/codec/identity.hpp>
+#include <penstock/codec/integer.hpp>
+#include <penstock/codec/npy.hpp>
+#include <penstock/codec/text.hpp>

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/element.hpp>
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Codecs one after another: what the first makes of the bytes is what the second reads.
+///
+/// In: any byte element. Out: what the last codec gives. All but the last must give bytes.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: that of the codecs; no allocation of its own.
+/// The scratch is a tuple of theirs. Threads and errors: as the codecs.
+/// A codec that stands after another may give views into its scratch or on the finished bytes of its input,
+/// but may not keep the address of the input object itself, which is gone when the chain returns.
+///
+///     auto arrays = records | decode<chain<zstd, npy<float>>>;
+///     auto small = records | decode<chain<zstd, npy<float>>>(chain{zstd{.limit = 1_MiB}, npy<float>{}});
+template <class... Codecs>
+class chain {
+  static_assert(sizeof...(Codecs) >= 2, "penstock: chain<A, B, ...> needs two codecs or more");
+  static_assert((codec<Codecs> && ...), "penstock: chain<A, B, ...>: each of A, B, ... must be a codec");
+
+ public:
+  static constexpr std::string_view codec_name = "chain";
+  using scratch = std::tuple<scratch_of<Codecs>...>;
+
+  chain() = default;
+  /// Codecs with options.
+  constexpr explicit chain(Codecs... codecs) : codecs_(std::move(codecs)...) {}
+
+  template <byte_element Bytes>
+  [[nodiscard]] auto decode(const Bytes& in, scratch& s) const {
+    return from<0>(in, s);
+  }
+
+ private:
+  template <std::size_t I, class Bytes>
+  auto from(const Bytes& in, scratch& s) const {
+    if constexpr (I + 1 == sizeof...(Codecs)) {
+      return std::get<I>(codecs_).decode(in, std::get<I>(s));
+    } else {
+      const auto between = std::get<I>(codecs_).decode(in, std::get<I>(s));
+      using between_type = std::remove_cvref_t<decltype(between)>;
+      if constexpr (!byte_element<between_type>) {
+        static_assert(byte_element<between_type>,
+                      "penstock: chain<A, B, ...>: every codec but the last must give bytes, as zstd does");
+      } else {
+        static_assert(std::is_trivially_destructible_v<between_type>,
+                      "penstock: chain<A, B, ...>: every codec but the last must give a view or a blob over "
+                      "its scratch, since what owns "
+                      "its bytes is gone before the result is used");
+        return from<I + 1>(between, s);
+      }
+    }
+  }
+
+  std::tuple<Codecs...> codecs_;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A written number without the white space around it and without one leading '+', which `std::from_chars`
+/// does not take.
+[[nodiscard]] constexpr std::string_view trimmed_number(std::string_view text) noexcept {
+  constexpr std::string_view space = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(space);
+  if (first == std::string_view::npos) return {};
+  text = text.substr(first, text.find_last_not_of(space) - first + 1);
+  // "+-5" must not pass for -5
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

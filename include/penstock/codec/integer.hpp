@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/quoted.hpp>
+#include <penstock/codec/detail/trimmed.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+/// A whole number written in ASCII decimal, as in `.cls` members: "7", "-12", " +3\n".
+///
+/// In: any byte element. Out: a `T`. One sign may stand before the digits, white space around them; nothing
+/// else.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Threads: any number at
+/// once.
+/// Throws `errc::format` that shows what was found: no digits, other characters, or a number that `T` cannot
+/// hold.
+///
+///     no_scratch none;
+///     const std::int64_t label = integer{}.decode(std::string_view("42\n"), none);
+template <class T>
+struct integer_as {
+  static_assert(std::integral<T> && !std::same_as<T, bool>,
+                "penstock: integer_as<T> needs a whole number type; for real numbers write floating_as<T>");
+
+  static constexpr std::string_view codec_name = "integer";
+  static constexpr std::string_view extensions[] = {"cls", "cls2", "index", "inx", "id"};
+
+  template <byte_element Bytes>
+  [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    const std::string_view digits = detail::trimmed_number(text_of(bytes));
+    T value{};
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+    if (failure == std::errc::result_out_of_range)
+      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
+                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                    std::to_string(std::numeric_limits<T>::max()));
+    throw error(errc::format,
+                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
+  }
+};
+
+/// A whole number in ASCII decimal, as `std::int64_t`: the usual class label.
+using integer = integer_as<std::int64_t>;
+
+}  // namespace penstock::inline v0_1

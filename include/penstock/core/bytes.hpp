@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Bytes that somebody else owns.
+using bytes_view = std::span<const std::byte>;
+/// Bytes to be written by the callee; somebody else owns them.
+using mutable_bytes = std::span<std::byte>;
+
+/// The bytes of a text. The view lives as long as the text.
+[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes as text, without a copy and without a check of the encoding.
+[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline namespace literals {
+[[nodiscard]] consteval std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
+[[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
+[[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
+}  // namespace literals
+
+/// Owned bytes, aligned to 64, that keep their capacity: the scratch space of workers and codecs.
+///
+/// Growing does not initialise the new bytes. A default-constructed buffer has allocated nothing.
+/// Move-only: a copy on the sample path would be a mistake.
+class buffer {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  buffer() = default;
+  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
+  buffer(buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    buffer taken(std::move(other));
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    std::swap(capacity_, taken.capacity_);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
+  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
+
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  void resize_for_overwrite(std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t wanted = size + size / 4;
+      auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
+      release();
+      data_ = fresh;
+      capacity_ = wanted;
+    }
+    size_ = size;
+  }
+
+  /// Appends a copy of `bytes`, keeping what is there. Amortised constant time per byte.
+  void append(bytes_view bytes) {
+    const std::size_t before = size_;
+    if (before + bytes.size() > capacity_) {
+      buffer grown;
+      grown.resize_for_overwrite((before + bytes.size()) * 2);
+      if (before != 0) std::memcpy(grown.data_, data_, before);
+      std::swap(data_, grown.data_);
+      std::swap(capacity_, grown.capacity_);
+    }
+    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+    size_ = before + bytes.size();
+  }
+
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  void release() noexcept {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
+
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and random numbers that
+/// belong to this sample and this stage alone.
+template <class Scratch>
+struct call {
+  position at;
+  std::uint32_t part = 0;    ///< which part of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< of the pipeline
+  std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
+  Scratch& scratch;
+
+  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and after a restore.
+  [[nodiscard]] constexpr rng random() const noexcept {
+    return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
+  }
+};
+
+}  // namespace penstock::inline v0_1

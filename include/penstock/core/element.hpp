@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/core/tensor.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+/// What travels through a pipeline between two stages: values, and *unfinished* values that know how to write
+/// themselves to a destination and live only during the call that hands them on.
+namespace penstock::inline v0_1 {
+
+/// A value that is not computed yet: it must be finished, or written to its destination, before the call returns.
+template <class T>
+concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
+
+/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish` gives a view of
+/// them that lives as long as the blob (in a mapping, or in the worker's scratch).
+template <class T>
+concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
+  { b.size() } -> std::convertible_to<std::uint64_t>;
+  b.read_into(into);
+  { b.finish() } -> std::convertible_to<bytes_view>;
+};
+
+/// What a codec accepts: a blob, or bytes that are there already (spans of bytes, texts).
+template <class T>
+concept byte_element =
+    blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
+    std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
+
+/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the destination. A shape
+/// known at compile time is a `static constexpr extents static_shape`.
+template <class T>
+concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
+  typename std::remove_cvref_t<T>::value_type;
+  { a.shape() } -> std::convertible_to<extents>;
+  a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
+};
+
+template <class T>
+concept static_array_expression = array_expression<T> && requires {
+  { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
+};
+
+/// The bytes of a byte element. For a blob this reads it, into the worker's scratch where it is not mapped.
+template <byte_element T>
+[[nodiscard]] bytes_view as_bytes(const T& element) {
+  if constexpr (blob<T>)
+    return element.finish();
+  else if constexpr (std::convertible_to<const T&, bytes_view>)
+    return element;
+  else
+    return bytes_of(element);
+}
+
+namespace detail {
+
+template <class T>
+struct has_unfinished : std::bool_constant<unfinished<T>> {};
+template <class... Fields>
+struct has_unfinished<record<Fields...>>
+    : std::bool_constant<(has_unfinished<std::remove_cvref_t<typename Fields::type>>::value || ...)> {};
+
+template <class T>
+struct finished_type {
+  using type = T;
+};
+template <unfinished T>
+struct finished_type<T> {
+  using type = decltype(std::declval<const std::remove_cvref_t<T>&>().finish());
+};
+template <class... Fields>
+  requires(has_unfinished<record<Fields...>>::value)
+struct finished_type<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+};
+
+}  // namespace detail
+
+/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then views of what they
+/// computed, which live as long as the value.
+template <class T>
+[[nodiscard]] constexpr decltype(auto) finish(T&& value) {
+  using value_type = std::remove_cvref_t<T>;
+  if constexpr (unfinished<value_type>) {
+    return value.finish();
+  } else if constexpr (detail::has_unfinished<value_type>::value) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(value))...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else {
+    return static_cast<T&&>(value);
+  }
+}
+
+/// What `finish` gives for a value of type `T`.
+template <class T>
+using finished = decltype(penstock::finish(std::declval<T>()));
+
+}  // namespace penstock::inline v0_1

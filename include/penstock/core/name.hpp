@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see `name`).
+template <std::size_t N>
+struct fixed_string {
+  char text[N]{};
+
+  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  static constexpr std::size_t length = N - 1;
+};
+
+/// A field's name as a type. A pack of characters, because compilers print that as letters.
+template <char... Cs>
+struct name {
+  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
+  static constexpr std::string_view value{text, sizeof...(Cs)};
+};
+
+namespace detail {
+template <fixed_string S, std::size_t... Is>
+constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
+  return {};
+}
+}  // namespace detail
+
+/// The name that a literal spells: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+template <fixed_string S>
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/element.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>` closes it.
+///
+/// Lives during the call that hands it on. Members are blobs: what nobody names is never read.
+///   key()            the sample's key
+///   size()           how many members
+///   name(i)          the name of member i (for a tar shard the lower-cased extension, "jpg")
+///   member(i)        its blob
+template <class T>
+concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
+  typename std::remove_cvref_t<T>::is_open_sample;
+  typename std::remove_cvref_t<T>::blob_type;
+  { s.key() } -> std::convertible_to<std::string_view>;
+  { s.size() } -> std::convertible_to<std::size_t>;
+  { s.name(i) } -> std::convertible_to<std::string_view>;
+  { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+
+  friend constexpr auto operator<=>(const position&, const position&) = default;
+};
+
+/// Where an element came from: its position, and which part of it where a stage made several of one.
+struct origin {
+  position at;
+  std::uint32_t part = 0;
+
+  friend constexpr auto operator<=>(const origin&, const origin&) = default;
+};
+
+}  // namespace penstock::inline v0_1

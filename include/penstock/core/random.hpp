@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+namespace penstock::inline v0_1 {
+
+/// A cheap 64-bit mixer: a bijection in which every input bit moves every output bit.
+/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
+/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
+                                                                   std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
+    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9e3779b9u;
+    key[1] += 0xbb67ae85u;
+  }
+  return counter;
+}
+
+/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
+/// drawn there before, never on threads, ranks or what other samples drew.
+///
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 64 bytes, no allocation; making one costs nothing, four
+/// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
+/// `uniform`, `below` and `normal` do not.
+class rng {
+ public:
+  using result_type = std::uint64_t;
+
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::uint64_t stream = 0) noexcept {
+    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
+    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
+                static_cast<std::uint32_t>(index >> 32)};
+  }
+
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+
+  constexpr result_type operator()() noexcept {
+    if (used_ == 4) {
+      words_ = philox4x32_10(counter_, key_);
+      ++counter_[0];
+      used_ = 0;
+    }
+    const std::uint64_t low = words_[used_];
+    const std::uint64_t high = words_[used_ + 1];
+    used_ += 2;
+    return high << 32 | low;
+  }
+
+  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation in an interval", 2019.
+  constexpr std::uint64_t below(std::uint64_t n) noexcept {
+    if (n == 0) return 0;
+    auto product = multiply((*this)(), n);
+    if (product.low < n) {
+      const std::uint64_t threshold = (0 - n) % n;
+      while (product.low < threshold) product = multiply((*this)(), n);
+    }
+    return product.high;
+  }
+
+  /// A real number in [0, 1) with 53 random bits.
+  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
+  /// A real number in [low, high).
+  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
+  /// True with probability p.
+  constexpr bool chance(double p) noexcept { return uniform() < p; }
+
+  /// A normally distributed number (Box and Muller 1958; one of the pair is used).
+  double normal(double mean = 0, double deviation = 1) noexcept {
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return mean + deviation * radius * std::cos(2.0 * std::numbers::pi * uniform());
+  }
+
+ private:
+  struct wide {
+    std::uint64_t high, low;
+  };
+  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
+    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
+    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
+    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
+  }
+
+  std::array<std::uint32_t, 4> counter_{};
+  std::array<std::uint32_t, 4> words_{};
+  std::array<std::uint32_t, 2> key_{};
+  std::uint32_t used_ = 4;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/element.hpp>
+#include <penstock/core/open_sample.hpp>
+#include <penstock/core/whole.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+/// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
+namespace penstock::inline v0_1 {
+
+/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are written (blobs, npy, images,
+/// containers). `discovered`: known only after decoding (texts); needs a collate policy. `none`: cannot be in a batch.
+enum class shape_class { fixed, announced, discovered, none };
+
+namespace detail {
+
+/// What a batch stores of an element: the type of the numbers, and the shape class.
+template <class V>
+struct stored {
+  static constexpr shape_class shape = std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V>
+                                           ? shape_class::fixed
+                                           : shape_class::none;
+  using type = V;
+  static constexpr std::size_t elements = 1;
+  static constexpr bool scalar = true;
+};
+template <class T, std::size_t N>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::array<T, N>> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = T;
+  static constexpr std::size_t elements = N;
+  static constexpr bool scalar = false;
+};
+template <class V, shape_class S>
+struct stored_flexible {
+  static constexpr shape_class shape = S;
+  using type = V;
+};
+template <blob V>
+struct stored<V> : stored_flexible<std::byte, shape_class::announced> {};
+template <array_expression V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
+template <static_array_expression V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = typename V::value_type;
+  static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
+  static constexpr bool scalar = false;
+};
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
+template <class T>
+struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T, std::size_t N>
+struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T, class A>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::vector<T, A>> : stored_flexible<T, shape_class::announced> {};
+template <>
+struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
+template <>
+struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
+template <open_sample V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::none;
+  using type = void;
+};
+template <>
+struct stored<whole_sample> {
+  static constexpr shape_class shape = shape_class::none;
+  using type = void;
+};
+
+}  // namespace detail
+
+/// The shape class of an element that is no record.
+template <class V>
+inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string_view>
+
+/// The one place where the version is written: the build system and the packages read it from here.
+/// The inline namespace carries major and minor, so that two versions in one program are two types.
+namespace penstock::inline v0_1 {
+
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+inline constexpr std::string_view version = "0.1.0";
+
+}  // namespace penstock::inline v0_1

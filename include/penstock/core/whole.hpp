@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/open_sample.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs. It happens where
+/// samples are held: in a loop without batches, behind a forward-only source. The memory of a whole value is re-used.
+namespace penstock::inline v0_1 {
+
+/// Owned bytes that can be read as a view.
+class whole_bytes {
+ public:
+  whole_bytes() = default;
+  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
+  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
+
+ private:
+  buffer bytes_;
+};
+
+/// An owned array with its shape.
+template <class T>
+class whole_tensor {
+ public:
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
+  T* resize(const extents& shape) {
+    shape_ = shape;
+    values_.resize(static_cast<std::size_t>(shape.elements()));
+    return values_.data();
+  }
+
+ private:
+  std::vector<T> values_;
+  extents shape_;
+};
+
+/// An owned sample whose members are known only at run time.
+class whole_sample {
+ public:
+  struct item {
+    std::string name;
+    whole_bytes bytes;
+  };
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
+  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
+  /// The bytes of the member of that name; errc::missing when there is none.
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
+  }
+  template <open_sample S>
+  void assign(const S& sample) {
+    key_ = sample.key();
+    size_ = sample.size();
+    if (items_.size() < size_) items_.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      items_[i].name = sample.name(i);
+      const auto member = sample.member(i);
+      auto& into = items_[i].bytes.storage();
+      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
+      member.read_into(into.span());
+    }
+  }
+
+ private:
+  std::string key_;
+  std::vector<item> items_;
+  std::size_t size_ = 0;
+};
+
+namespace detail {
+
+template <class T>
+struct whole_of {
+  using type = T;
+};
+template <>
+struct whole_of<std::string_view> {
+  using type = std::string;
+};
+template <class T>
+struct whole_of<std::span<T>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <>
+struct whole_of<std::span<const std::byte>> {
+  using type = whole_bytes;
+};
+template <class T>
+struct whole_of<tensor_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <blob T>
+struct whole_of<T> {
+  using type = whole_bytes;
+};
+/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
+template <blob T>
+  requires requires { typename T::lasting; }
+struct whole_of<T> {
+  using type = bytes_view;
+};
+template <array_expression T>
+struct whole_of<T> {
+  using type = whole_tensor<typename T::value_type>;
+};
+template <open_sample T>
+struct whole_of<T> {
+  using type = whole_sample;
+};
+template <class... Fields>
+struct whole_of<record<Fields...>> {
+  using type = record<
+      basic_field<typename Fields::name_type, typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// The owning form of an element type.
+template <class T>
+using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+
+/// Puts the owning form of `value` into `into`, re-using its memory.
+template <class V, class W>
+void make_whole(V&& value, W& into) {
+  using value_type = std::remove_cvref_t<V>;
+  if constexpr (any_record<value_type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else if constexpr (open_sample<value_type>) {
+    into.assign(value);
+  } else if constexpr (std::same_as<W, whole_bytes>) {
+    if constexpr (blob<value_type>) {
+      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
+      value.read_into(into.storage().span());
+    } else if constexpr (std::same_as<value_type, whole_bytes>) {
+      into = std::forward<V>(value);
+    } else {
+      const bytes_view view = value;
+      into.storage().resize_for_overwrite(view.size());
+      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
+    }
+  } else if constexpr (blob<value_type>) {
+    into = value.finish();
+  } else if constexpr (array_expression<value_type>) {
+    value.write_to(into.resize(value.shape()));
+  } else if constexpr (requires { value.shape(); value.values(); }) {
+    const auto values = value.values();
+    std::copy(values.begin(), values.end(), into.resize(value.shape()));
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } && !std::same_as<value_type, W>) {
+    into.assign(value.begin(), value.end());
+  } else {
+    into = std::forward<V>(value);
+  }
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/observe/counters.hpp>
+#include <penstock/observe/progress.hpp>

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// Everything of the room `order`: which sample is next.
+#include <penstock/order/chain.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/order/permutation.hpp>
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/sequential.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/tail.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/order/world.hpp>

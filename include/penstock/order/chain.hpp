@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/concepts.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Order>
+concept epoch_changing = requires { requires Order::changes_epoch; };
+
+/// The bound orders of one stage, for consecutive epochs.
+template <class Bound>
+class bound_epochs {
+ public:
+  [[nodiscard]] position operator()(position at) const { return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index); }
+
+  template <class Order>
+  void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
+    const std::uint64_t count = last - first + 1;
+    if (first == first_ && count == bounds_.size()) return;
+    if (first >= first_ && first - first_ < bounds_.size()) {
+      bounds_.erase(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(first - first_));
+      if (bounds_.size() > count) bounds_.resize(static_cast<std::size_t>(count));
+    } else {
+      bounds_.clear();
+    }
+    first_ = first;
+    try {
+      while (bounds_.size() < count) bounds_.push_back(made.bind(first + bounds_.size()));
+    } catch (...) {
+      bounds_.clear();  // half a range must not look like one that is bound
+      throw;
+    }
+  }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::vector<Bound> bounds_;
+};
+
+/// The same for a stage after which no stage changes the epoch: one bound order, in place.
+template <class Bound>
+class bound_epoch {
+ public:
+  [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
+
+  template <class Order>
+  void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
+    if (epoch_ == first && there_) return;
+    there_ = false;
+    bound_ = made.bind(first);
+    epoch_ = first;
+    there_ = true;
+  }
+
+ private:
+  std::uint64_t epoch_ = 0;
+  bool there_ = false;
+  Bound bound_;
+};
+
+}  // namespace detail
+
+/// The orders of a plan, one after another, as one: position after the last stage to position in the source, and back.
+///
+/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is the identity.
+/// Immutable, cheap to copy, free for all threads. Throws what the stages throw: `error(errc::argument)`.
+///
+///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
+///     auto binding = chain.bind(epoch, 0, chain.size());
+///     for (std::uint64_t i = 0; i < chain.size(); ++i) load(binding(i).index);
+template <order... Orders>
+class order_chain {
+  static constexpr std::size_t count = sizeof...(Orders);
+  using order_tuple = std::tuple<Orders...>;
+
+  /// Whether a stage after number i gives it epochs other than the chain's.
+  template <std::size_t I>
+  static constexpr bool many_epochs() {
+    constexpr std::array<bool, count + 1> changing{detail::epoch_changing<Orders>..., false};
+    for (std::size_t later = I + 1; later < count; ++later) {
+      if (changing[later]) return true;
+    }
+    return false;
+  }
+
+  template <std::size_t I>
+  using level = std::conditional_t<many_epochs<I>(), detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
+                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
+
+  template <class Numbers>
+  struct levels_of;
+  template <std::size_t... I>
+  struct levels_of<std::index_sequence<I...>> {
+    using type = std::tuple<level<I>...>;
+  };
+
+ public:
+  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing and takes no lock; it keeps
+  /// its tables alive by itself. Copyable; a call on an index outside the bound range is the caller's mistake and is not checked.
+  class binding {
+   public:
+    binding() = default;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const { return through<count>({epoch_, index}); }
+    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+
+   private:
+    friend class order_chain;
+
+    template <std::size_t Left>
+    [[nodiscard]] position through(position at) const {
+      if constexpr (Left == 0) {
+        return at;
+      } else {
+        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
+      }
+    }
+
+    std::uint64_t epoch_ = 0;
+    typename levels_of<std::make_index_sequence<count>>::type levels_;
+  };
+
+  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+
+  /// Positions per epoch after the last stage.
+  [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
+  /// What the first stage sees, and what a stage after the last one would see.
+  [[nodiscard]] const order_input& input() const noexcept { return in_; }
+  [[nodiscard]] order_input output() const {
+    if constexpr (count == 0) {
+      return in_;
+    } else {
+      return std::get<count - 1>(orders_).output();
+    }
+  }
+  /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
+  [[nodiscard]] std::uint64_t lanes() const {
+    std::uint64_t found = 1;
+    const auto look = [&found](const auto& stage) {
+      if constexpr (requires { stage.lanes(); }) found = stage.lanes();
+    };
+    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
+    return found;
+  }
+
+  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in loops.
+  [[nodiscard]] position sample_at(position after) const {
+    if (after.index >= size()) {
+      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " + std::to_string(size()))
+          .at_position(after);
+    }
+    return back<count>(after);
+  }
+
+  /// The position at which a source position stands; nothing where a stage leaves it out.
+  [[nodiscard]] std::optional<position> position_of(position source) const {
+    if (source.index >= in_.size) return std::nullopt;
+    std::optional<position> found = source;
+    const auto step = [&found](const auto& stage) {
+      if (found) found = stage.position_of(*found);
+    };
+    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
+    return found;
+  }
+
+  /// Binds the indices [first, last) of an epoch.
+  [[nodiscard]] binding bind(std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
+    binding made;
+    rebind(made, epoch, first, last);
+    return made;
+  }
+
+  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state nothing is allocated.
+  void rebind(binding& reused, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
+    reused.epoch_ = epoch;
+    last = std::min(last, size());
+    if (first >= last) return;
+    rebind_level<count>(reused, {{epoch, first}, {epoch, last - 1}});
+  }
+
+ private:
+  template <std::size_t Left>
+  [[nodiscard]] std::uint64_t output_size() const {
+    if constexpr (Left == 0) {
+      return in_.size;
+    } else {
+      return std::get<Left - 1>(orders_).size();
+    }
+  }
+
+  template <std::size_t Left>
+  [[nodiscard]] position back(position at) const {
+    if constexpr (Left == 0) {
+      return at;
+    } else {
+      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
+    }
+  }
+
+  template <std::size_t Left>
+  void rebind_level(binding& reused, position_range after) const {
+    if constexpr (Left != 0) {
+      const auto& stage = std::get<Left - 1>(orders_);
+      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      if constexpr (Left != 1) {
+        if constexpr (requires { stage.reach(after); }) {
+          after = stage.reach(after);
+        } else {
+          after.first.index = 0;
+          after.last.index = output_size<Left - 1>() - 1;
+        }
+        rebind_level<Left - 1>(reused, after);
+      }
+    }
+  }
+
+  order_input in_;
+  order_tuple orders_;
+};
+
+namespace detail {
+
+template <class... Made>
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
+  return order_chain<Made...>(first, std::move(made));
+}
+
+template <class... Made, class Stage, class... Rest>
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made, const Stage& stage,
+                                const Rest&... rest) {
+  auto next = stage.make(std::move(in));
+  order_input out = next.output();
+  return extend_chain(first, std::move(out), std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+}
+
+}  // namespace detail
+
+/// The chain of these stages over a source with this input.
+template <order_stage... Stages>
+[[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
+  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
+}
+
+/// The type that `make_order_chain` gives for these stages.
+template <order_stage... Stages>
+using order_chain_of = order_chain<order_of<Stages>...>;
+
+}  // namespace penstock::inline v0_1

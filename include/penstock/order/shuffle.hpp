@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/shuffle_table.hpp>
+#include <penstock/order/permutation.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Option of `shuffle`: how many shards are mixed with each other.
+struct window {
+  constexpr explicit window(std::uint64_t shards_) noexcept : shards(shards_) {}
+  std::uint64_t shards;
+};
+
+/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays in few of them.
+struct lanes {
+  constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
+  std::uint64_t count;
+};
+
+/// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
+class shuffle_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    permutation shuffled;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, shuffled(index)}; }
+  };
+
+  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
+    if (size_ >= permutation::max_size) {
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return 1; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, permutation(size_, detail::shuffle_key(seed_, epoch))};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size_) return std::nullopt;
+    return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
+  }
+
+ private:
+  std::uint64_t size_;
+  std::uint64_t seed_;
+};
+
+/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each window of shards.
+///
+/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms for 10,000 shards)
+/// holds it. What `bind` returns is immutable and needs no lock.
+class windowed_shuffle_order {
+ public:
+  class bound {
+   public:
+    bound() = default;
+    bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
+        : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch_, (*table_)(index)}; }
+
+   private:
+    std::uint64_t epoch_ = 0;
+    const detail::shuffle_table* table_ = nullptr;
+    std::shared_ptr<const detail::shuffle_table> owner_;
+  };
+
+  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
+    if (in.size >= permutation::max_size) {
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+    }
+    if (window_ == 0) throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+    if (lanes_ == 0 || lanes_ > most_lanes) {
+      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]").in_stage("shuffle");
+    }
+    starts_ = in.starts ? std::move(in.starts) : std::make_shared<const std::vector<std::uint64_t>>(
+                                                     std::vector<std::uint64_t>{0, in.size});
+    if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
+      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size)).in_stage("shuffle");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return starts_->back(); }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return lanes_; }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, table(epoch)}; }
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size()) return std::nullopt;
+    const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
+    return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+  }
+
+ private:
+  static constexpr std::uint64_t most_lanes = std::uint64_t{1} << 24;
+
+  struct entry {
+    std::uint64_t epoch = 0;
+    std::shared_ptr<const detail::shuffle_table> table;
+  };
+  struct recent {
+    std::mutex guard;
+    std::array<entry, 4> entries;
+    std::size_t oldest = 0;
+  };
+
+  [[nodiscard]] std::shared_ptr<const detail::shuffle_table> table(std::uint64_t epoch) const {
+    const std::lock_guard lock(recent_->guard);
+    for (const entry& known : recent_->entries) {
+      if (known.table && known.epoch == epoch) return known.table;
+    }
+    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch));
+    recent_->entries[recent_->oldest] = {epoch, made};
+    recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
+    return made;
+  }
+
+  std::uint64_t seed_, window_, lanes_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<recent> recent_;
+};
+
+/// The stage `shuffle(seed)`.
+struct shuffle_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "shuffle";
+
+  [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
+  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed);
+  }
+
+  std::uint64_t seed = 0;
+};
+
+/// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
+struct windowed_shuffle_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "shuffle";
+
+  [[nodiscard]] windowed_shuffle_order make(order_input in) const { return {std::move(in), seed, shards, lane_count}; }
+  [[nodiscard]] std::string describe() const {
+    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
+           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, shards, lane_count);
+  }
+
+  std::uint64_t seed = 0;
+  std::uint64_t shards = 1;
+  std::uint64_t lane_count = 1;
+};
+
+namespace detail {
+struct shuffle_fn {
+  [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
+    return {seed, w.shards, 1};
+  }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w, lanes l) const noexcept {
+    return {seed, w.shards, l.count};
+  }
+};
+}  // namespace detail
+
+/// Shuffles: every epoch has another order, computed from (seed, epoch), the same on every machine.
+///
+/// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
+///
+/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every sample may be followed by any
+/// other, so storage sees single random reads.
+///
+/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in each such window: reads
+/// stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per position (30 to 60 ns).
+///
+/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position p is in lane p mod C, and
+/// each rank takes its part of a global step sorted by lane, so a node reads about shards / nodes of the data. The sequence depends on C
+/// and not on the number of ranks: choose C as a multiple of the nodes there may ever be.
+///
+/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all threads.
+///
+///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
+inline constexpr detail::shuffle_fn shuffle{};
+
+}  // namespace penstock::inline v0_1

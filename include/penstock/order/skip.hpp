@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/concepts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The order of `skip(n)`: all but the first positions of every epoch.
+class skip_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0, skipped = 0;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index + skipped}; }
+  };
+
+  skip_order(order_input in, std::uint64_t count) : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+    if (!in.starts || skipped_ == 0) {
+      starts_ = std::move(in.starts);
+      return;
+    }
+    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+    for (const std::uint64_t start : *in.starts) {
+      if (start > skipped_) cut->push_back(start - skipped_);
+    }
+    starts_ = std::move(cut);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    after.first.index += skipped_;
+    after.last.index += skipped_;
+    return after;
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index < skipped_ || upstream.index - skipped_ >= size_) return std::nullopt;
+    return position{upstream.epoch, upstream.index - skipped_};
+  }
+
+ private:
+  std::uint64_t skipped_;
+  std::uint64_t size_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The stage `skip(n)`.
+struct skip_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "skip";
+  static constexpr bool works_forward = true;
+  static constexpr bool counts_only = true;
+
+  [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
+  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, count);
+  }
+
+  std::uint64_t count = 0;
+};
+
+namespace detail {
+struct skip_fn {
+  [[nodiscard]] constexpr skip_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+};
+}  // namespace detail
+
+/// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
+///
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads. Nothing is read to get
+/// past what is dropped.
+///
+///     auto train = source | skip(5000) | shuffle(seed);   // the first 5000 stored samples are kept for validation
+///     auto valid = source | take(5000);
+inline constexpr detail::skip_fn skip{};
+
+}  // namespace penstock::inline v0_1

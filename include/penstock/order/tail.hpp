@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// What becomes of the last global step of an epoch when it is not full.
+enum class tail : std::uint8_t {
+  drop,  ///< it is left out, on all ranks
+  pad,   ///< every rank gets a batch of the usual size; slots without a sample are marked invalid
+  keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
+};
+
+[[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
+  switch (policy) {
+    case tail::drop: return "drop";
+    case tail::pad: return "pad";
+    case tail::keep: return "keep";
+  }
+  return "unknown";
+}
+
+}  // namespace penstock::inline v0_1

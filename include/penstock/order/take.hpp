@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/concepts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The order of `take(n)`: the first positions of every epoch.
+class take_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+  };
+
+  take_order(order_input in, std::uint64_t count) : size_(std::min(in.size, count)) {
+    if (!in.starts || size_ == in.size) {
+      starts_ = std::move(in.starts);
+      return;
+    }
+    auto cut = std::make_shared<std::vector<std::uint64_t>>();
+    for (const std::uint64_t start : *in.starts) {
+      if (start >= size_) break;
+      cut->push_back(start);
+    }
+    if (cut->empty()) cut->push_back(0);
+    if (cut->back() != size_) cut->push_back(size_);
+    starts_ = std::move(cut);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= size_) return std::nullopt;
+    return upstream;
+  }
+
+ private:
+  std::uint64_t size_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The stage `take(n)`.
+struct take_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "take";
+  static constexpr bool works_forward = true;
+  static constexpr bool counts_only = true;
+
+  [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
+  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, count);
+  }
+
+  std::uint64_t count = 0;
+};
+
+namespace detail {
+struct take_fn {
+  [[nodiscard]] constexpr take_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+};
+}  // namespace detail
+
+/// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
+///
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After a shuffle the samples
+/// differ from epoch to epoch, before it they are the same ones.
+///
+///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
+inline constexpr detail::take_fn take{};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/plan.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object whose evaluate inlines
+/// into one function, and the worker type that goes with it: a scratch for each stage.
+namespace penstock::inline v0_1 {
+
+/// What one stage cost one worker, from the samples that were timed.
+struct stage_cost {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t timed = 0;
+};
+
+/// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
+using untimed = std::false_type;
+using timed = std::true_type;
+
+namespace detail {
+
+inline std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+/// What is at the root of every worker.
+struct worker_root {
+  std::uint32_t part = 0;
+  std::atomic<std::uint32_t> at_stage{0};  // read by the watchdog
+  stage_cost cost;
+};
+
+}  // namespace detail
+
+/// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
+template <class Reader, class Binding>
+struct source_node {
+  struct worker {
+    detail::worker_root root;
+    const Binding* binding = nullptr;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  const Reader* reader = nullptr;
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    if constexpr (timing) {
+      const std::uint64_t begin = detail::now_ns();
+      reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
+        w.root.cost.nanoseconds += detail::now_ns() - begin;
+        ++w.root.cost.timed;
+        sink(std::forward<V>(value));
+      });
+    } else {
+      reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
+    }
+  }
+};
+
+/// The innermost node over a source that can only be read forward: the sample is there already.
+template <class Item>
+struct item_node {
+  struct worker {
+    detail::worker_root root;
+    const Item* item = nullptr;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  template <class Timing, class Sink>
+  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    sink(*w.item);
+  }
+};
+
+/// A value stage over the node before it.
+template <class Up, class Stage>
+struct stage_node {
+  struct worker {
+    typename Up::worker up;
+    [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
+    [[no_unique_address]] stage_cost cost;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
+
+  [[no_unique_address]] Up up;
+  [[no_unique_address]] Stage stage;
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    up.evaluate(
+        p, w.up, [&]<class V>(V&& value) { pass(p, w, sink, std::forward<V>(value), timing); }, timing);
+  }
+
+ private:
+  template <class Sink, class V, class Timing>
+  void pass(position p, worker& w, Sink& sink, V&& value, Timing) const {
+    auto& root = root_of(w);
+    const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
+    if constexpr (part_of_kind<Stage, expander_tag>) {
+      const std::uint32_t before = root.part;
+      std::uint32_t part = before * 65'537u;
+      stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
+        root.part = part++;
+        sink(std::forward<W>(row));
+      });
+      root.part = before;
+    } else if constexpr (Timing::value) {
+      root.at_stage.store(depth, std::memory_order_relaxed);
+      const std::uint64_t begin = detail::now_ns();
+      if constexpr (part_of_kind<Stage, decider_tag>) {
+        const bool kept = stage.keep(value, call);
+        count(w, begin);
+        if (kept) sink(std::forward<V>(value));
+      } else {
+        auto&& result = stage.apply(std::forward<V>(value), call);
+        count(w, begin);
+        sink(std::forward<decltype(result)>(result));
+      }
+      root.at_stage.store(0, std::memory_order_relaxed);
+    } else if constexpr (part_of_kind<Stage, decider_tag>) {
+      if (stage.keep(value, call)) sink(std::forward<V>(value));
+    } else {
+      sink(stage.apply(std::forward<V>(value), call));
+    }
+  }
+  static void count(worker& w, std::uint64_t begin) noexcept {
+    w.cost.nanoseconds += detail::now_ns() - begin;
+    ++w.cost.timed;
+  }
+  template <class W>
+  static detail::worker_root& root_of(W& w) noexcept {
+    if constexpr (requires { w.root; })
+      return w.root;
+    else
+      return root_of(w.up);
+  }
+};
+
+namespace detail {
+
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (requires { w.root; })
+    return w.root;
+  else
+    return root_of(w.up);
+}
+/// The innermost worker: where the engine puts the binding or the item.
+template <class W>
+auto& innermost(W& w) noexcept {
+  if constexpr (requires { w.root; })
+    return w;
+  else
+    return innermost(w.up);
+}
+
+/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the outermost.
+template <class W, class F>
+std::size_t for_each_cost(W& w, F&& f) {
+  if constexpr (requires { w.root; }) {
+    f(std::size_t{0}, w.root.cost);
+    return 0;
+  } else {
+    const std::size_t number = for_each_cost(w.up, f) + 1;
+    f(number, w.cost);
+    return number;
+  }
+}
+
+template <class Stage, class Element>
+consteval bool draws_random() {
+  if constexpr (requires { Stage::template draws<Element>; })
+    return Stage::template draws<Element>;
+  else if constexpr (requires { Stage::random; })
+    return Stage::random;
+  else
+    return false;
+}
+
+template <class Element, class Node>
+auto nest(Node node, std::uint64_t, std::uint64_t) {
+  return node;
+}
+
+/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the random ones, or its own key.
+template <class Element, class Node, class Stage, class... Rest>
+auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
+  using next_element = typename output_of<Stage, Element>::type;
+  if constexpr (value_stage<Stage>) {
+    constexpr bool random = draws_random<Stage, Element>();
+    std::uint64_t stream = number;
+    if constexpr (requires { stage.address.hash; }) {
+      if (stage.address.hash != 0) stream = stage.address.hash;
+    }
+    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed, number + (random ? 1 : 0), rest...);
+  } else {
+    return nest<next_element>(std::move(node), seed, number, rest...);
+  }
+}
+
+}  // namespace detail
+
+/// The chain of a plan's value stages over an innermost node.
+template <class Plan, class Node>
+auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
+  return std::apply(
+      [&](const auto&... stages) {
+        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1}, stages...);
+      },
+      p.stages());
+}
+
+}  // namespace penstock::inline v0_1

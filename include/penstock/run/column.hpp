@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/collate.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/shape_class.hpp>
+#include <penstock/run/batch_view.hpp>
+#include <penstock/run/slot_memory.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// One field of a block: where its values are written, and how they become one piece.
+///
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by workers, each slot once;
+/// `finish(slots, valid)` by whoever ends the last grain; `view(slots)` for the consumer. `copy(...)` moves rows between blocks.
+namespace penstock::inline v0_1 {
+
+/// A failure that belongs to one slot.
+struct slot_error {
+  std::uint64_t slot;
+  error what;
+};
+
+namespace detail {
+
+template <class V>
+constexpr bool is_view_of_values = requires(const V& v) {
+  v.data();
+  v.size();
+};
+
+/// How many values a flexible element has.
+template <class V>
+std::size_t value_count(const V& v) {
+  if constexpr (array_expression<V>)
+    return static_cast<std::size_t>(v.shape().elements());
+  else if constexpr (requires { v.shape(); })
+    return static_cast<std::size_t>(v.shape().elements());
+  else
+    return static_cast<std::size_t>(v.size());
+}
+
+template <class V>
+extents value_shape(const V& v) {
+  if constexpr (requires { v.shape(); })
+    return v.shape();
+  else
+    return extents(static_cast<std::uint64_t>(v.size()));
+}
+
+/// Writes a flexible element to its destination.
+template <class T, class V>
+void write_values(const V& v, T* into) {
+  if constexpr (blob<V>) {
+    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
+  } else if constexpr (array_expression<V>) {
+    v.write_to(into);
+  } else if constexpr (requires { v.values(); }) {
+    const auto values = v.values();
+    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
+  } else {
+    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
+  }
+}
+
+}  // namespace detail
+
+/// Values whose shape the type knows: written in place, nothing else to do.
+template <class V, class Session>
+class fixed_column {
+  using stored = detail::stored<V>;
+
+ public:
+  using value_type = typename stored::type;
+
+  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
+  /// Room for more rows of a block that is being filled by one thread.
+  void grow(std::size_t slots, std::size_t written) { memory_.reserve(slots * row_bytes, written * row_bytes); }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    value_type* into = values() + slot * stored::elements;
+    if constexpr (static_array_expression<U>)
+      value.write_to(into);
+    else if constexpr (stored::scalar)
+      *into = static_cast<value_type>(std::forward<U>(value));
+    else
+      std::copy(value.begin(), value.end(), into);
+  }
+  void finish(std::size_t slots, std::size_t valid) {
+    if (valid < slots) std::memset(static_cast<void*>(values() + valid * stored::elements), 0, (slots - valid) * row_bytes);
+  }
+  /// Rows [from, from + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t from, std::size_t count) {
+    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + from * row_bytes, count * row_bytes);
+  }
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+
+  [[nodiscard]] auto view(std::size_t slots) const {
+    if constexpr (stored::scalar) {
+      return std::span<const value_type>(values(), slots);
+    } else if constexpr (static_array_expression<V>) {
+      return tensor_view<const value_type>(values(), V::static_shape.prepend(slots));
+    } else {
+      return tensor_view<const value_type>(values(), extents(slots, stored::elements));
+    }
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t slots) const { return {memory_.data(), slots * row_bytes}; }
+
+ private:
+  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
+  [[nodiscard]] value_type* values() const { return reinterpret_cast<value_type*>(memory_.data()); }
+
+  slot_memory<Session> memory_;
+};
+
+/// Values whose shape is known at run time.
+///
+/// Under `stack` a value is written in place where it is as long as those of the batch before; others go to a side arena and are put in
+/// order at the end, so that only the first batches of a run are copied. `ragged` and `pad_to_longest` always go through the arena:
+/// where a value stands is known when all are there.
+template <class T, class Policy, class Session>
+class flexible_column {
+  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
+  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
+
+  struct entry {
+    const T* where = nullptr;  // null: in place
+    extents shape;
+  };
+  struct piece {
+    buffer bytes;
+    std::size_t used = 0;
+  };
+
+ public:
+  using value_type = T;
+
+  flexible_column(Session& session, memory_account& account)
+      : memory_(session, account), account_(&account), lock_(std::make_unique<std::mutex>()) {}
+  flexible_column(flexible_column&&) noexcept = default;
+  flexible_column& operator=(flexible_column&&) noexcept = default;
+
+  void begin(std::size_t slots) {
+    if (entries_.size() < slots) entries_.resize(slots);
+    for (auto& p : pieces_) p.used = 0;
+    piece_ = 0;
+    stride_ = stacks ? static_cast<std::size_t>(shape_.elements()) : 0;
+    if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
+    aside_ = false;
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    if (entries_.size() < slots) entries_.resize(slots);
+    if (stacks) memory_.reserve(slots * stride_ * sizeof(T), written * stride_ * sizeof(T));
+  }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    entry& e = entries_[slot];
+    const std::size_t count = detail::value_count(value);
+    e.shape = detail::value_shape(value);
+    if (stacks && stride_ != 0 && count == stride_) {
+      e.where = nullptr;
+      detail::write_values(value, in_place(slot));
+    } else {
+      T* into = allocate(count);
+      e.where = into;
+      detail::write_values(value, into);
+    }
+  }
+
+  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than the first one's.
+  void finish(std::size_t slots, std::size_t valid) {
+    slots_ = slots;
+    if constexpr (stacks)
+      finish_stack(slots, valid);
+    else if constexpr (pads)
+      finish_padded(slots, valid);
+    else
+      finish_ragged(slots, valid);
+  }
+
+  void copy(std::size_t to, const flexible_column& other, std::size_t from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const entry& source = other.entries_[from + i];
+      write(to + i, tensor_view<const T>(source.where != nullptr ? source.where : other.in_place(from + i), source.shape));
+    }
+  }
+
+  /// The shape of the values of the last round, and what a block that begins may expect.
+  [[nodiscard]] const extents& shape() const { return shape_; }
+  void expect(const extents& shape) { shape_ = shape; }
+
+  [[nodiscard]] auto view(std::size_t slots) const {
+    if constexpr (stacks)
+      return tensor_view<const T>(in_place(0), shape_.prepend(slots));
+    else if constexpr (pads)
+      return padded_view<T>({in_place(0), shape_.prepend(slots)}, offsets_.data(), mask_.data());
+    else
+      return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t slots) const {
+    if constexpr (stacks || pads)
+      return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
+    else
+      return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * sizeof(T)};
+  }
+
+ private:
+  [[nodiscard]] T* in_place(std::size_t slot) const { return reinterpret_cast<T*>(memory_.data()) + slot * stride_; }
+
+  /// A place in the side arena. Workers share it; what it has allocated it keeps for the next round.
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
+    const std::lock_guard guard(*lock_);
+    aside_ = true;
+    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+    if (piece_ == pieces_.size()) {
+      pieces_.emplace_back();
+      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, 64 * 1024 << std::min<std::size_t>(piece_, 8)));
+      account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
+    }
+    piece& p = pieces_[piece_];
+    auto* where = reinterpret_cast<T*>(p.bytes.data() + p.used);
+    p.used += bytes;
+    return where;
+  }
+
+  void finish_stack(std::size_t slots, std::size_t valid) {
+    if (valid != 0) {
+      const extents first = entries_[0].shape;
+      for (std::size_t i = 1; i < valid; ++i)
+        if (!(entries_[i].shape == first))
+          throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(entries_[i].shape) +
+                                                     " with one of shape " + to_string(first) +
+                                                     "; make them equal before batch, or use ragged or pad_to_longest")
+                                  .in_stage("batch")};
+      const auto stride = static_cast<std::size_t>(first.elements());
+      if (aside_ && stride != stride_) {
+        stride_ = stride;
+        memory_.reserve(slots * stride_ * sizeof(T));
+        for (std::size_t i = 0; i < valid; ++i)
+          if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+      }
+      shape_ = first;
+    }
+    if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+  }
+
+  void finish_ragged(std::size_t slots, std::size_t valid) {
+    offsets_.resize(slots + 1);
+    shapes_.resize(slots);
+    offsets_[0] = 0;
+    for (std::size_t i = 0; i < slots; ++i) {
+      shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
+      offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
+    }
+    memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)
+      if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
+        std::memcpy(in_place(0) + offsets_[i], entries_[i].where, count * sizeof(T));
+  }
+
+  void finish_padded(std::size_t slots, std::size_t valid) {
+    std::uint64_t longest = 0;
+    const extents inner = valid == 0 ? extents() : entries_[0].shape.drop_front();
+    for (std::size_t i = 0; i < valid; ++i) {
+      const extents& shape = entries_[i].shape;
+      if (shape.rank() == 0 || !(shape.drop_front() == inner))
+        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) + " beside one of shape " +
+                                                   to_string(entries_[0].shape) + ": only the first length may differ")
+                                .in_stage("batch")};
+      longest = std::max(longest, shape[0]);
+    }
+    shape_ = inner.prepend(longest);
+    const auto stride = static_cast<std::size_t>(shape_.elements());
+    memory_.reserve(slots * stride * sizeof(T));
+    offsets_.assign(slots, 0);
+    mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+    T* into = in_place(0);
+    for (std::size_t i = 0; i < slots; ++i, into += stride) {
+      std::size_t count = 0;
+      if (i < valid) {
+        offsets_[i] = entries_[i].shape[0];
+        count = static_cast<std::size_t>(entries_[i].shape.elements());
+        if (count != 0) std::memcpy(into, entries_[i].where, count * sizeof(T));
+        std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
+      }
+      if (count != stride) std::memset(static_cast<void*>(into + count), 0, (stride - count) * sizeof(T));
+    }
+  }
+
+  slot_memory<Session> memory_;
+  memory_account* account_;
+  std::unique_ptr<std::mutex> lock_;
+  std::vector<entry> entries_;
+  std::vector<piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t stride_ = 0;
+  std::size_t slots_ = 0;
+  bool aside_ = false;
+  extents shape_;
+  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
+  std::vector<extents> shapes_;
+  std::vector<std::uint8_t> mask_;
+};
+
+/// Whole values, for a loop without batches: owned, their memory re-used.
+template <class W>
+class whole_column {
+ public:
+  template <class Session>
+  whole_column(Session&, memory_account&) {}
+
+  void begin(std::size_t slots) {
+    if (values_.size() < slots) values_.resize(slots);
+  }
+  void grow(std::size_t slots, std::size_t) { begin(slots); }
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    make_whole(std::forward<U>(value), values_[slot]);
+  }
+  void finish(std::size_t, std::size_t) {}
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] W& operator[](std::size_t slot) { return values_[slot]; }
+
+ private:
+  std::vector<W> values_;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/run/parts.hpp>
+#include <penstock/run/payload.hpp>
+#include <penstock/run/position_buffer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
+///
+/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
+/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
+template <class Plan>
+class direct_feed {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
+    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
+  }
+  using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
+
+  /// What the copies share.
+  struct arithmetic {
+    orders_type orders;
+    cut mine;
+    steps_orders_type steps_orders;
+  };
+
+ public:
+  using binding = typename orders_type::binding;
+  using placement_type = placement<binding>;
+
+  explicit direct_feed(const Plan& p) {
+    auto orders = make_sample_orders(p);
+    const auto& batch = std::get<in::batch>(p.stages());
+    const world part = world_of(p);
+    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
+      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
+    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
+             .policy = batch.at_end};
+    mine.check();
+    auto steps_orders = make_steps_orders(p, mine.steps());
+    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    if constexpr (parts::has_cursor) {
+      const auto& buffer = std::get<in::cursor>(p.stages());
+      cursor_ = position_buffer(buffer.capacity, buffer.seed);
+    }
+    if (fixed_steps_ && shared_->steps_orders.size() == 0)
+      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
+  }
+
+  [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
+  [[nodiscard]] const cut& mine() const { return shared_->mine; }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
+  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
+  [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
+
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] std::uint64_t step() const { return step_; }
+  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
+  /// Epochs from this one on are not read ahead.
+  void limit(std::uint64_t epochs) { limit_ = epochs; }
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
+  [[nodiscard]] bool more() const { return epoch_ < limit_ && steps_per_epoch() != 0; }
+
+  void seek(std::uint64_t epoch, std::uint64_t step) {
+    epoch_ = epoch;
+    step_ = step;
+    if (step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+    cursor_place_ = {no_epoch, 0};
+  }
+  /// Puts the cursor where a state says it was before the step that `seek` named.
+  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    const position at = locate();
+    cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
+    cursor_place_ = at;
+  }
+
+  /// Fills a placement with the next step and goes on.
+  void prepare(placement_type& p) {
+    const position at = locate();
+    const cut& c = mine();
+    p.delivered = {epoch_, step_};
+    p.epoch = at.epoch;
+    p.slots = c.slots(at.index);
+    p.valid = c.valid(at.index);
+    p.global = c.count(at.index);
+    if constexpr (parts::has_cursor) {
+      p.listed = true;
+      p.indices.clear();
+      move_cursor(at, &p.indices);
+      if (!p.indices.empty()) {
+        const auto [low, high] = std::minmax_element(p.indices.begin(), p.indices.end());
+        orders().rebind(p.binding, at.epoch, *low, *high + 1);
+      }
+    } else {
+      p.listed = false;
+      p.view = c.at(at.index);
+      const std::uint64_t first = at.index * c.global;
+      orders().rebind(p.binding, at.epoch, first, first + c.count(at.index));
+    }
+    go_on();
+  }
+
+  /// Goes on without looking: what the trailing feed does when a batch is delivered.
+  void advance() {
+    if constexpr (parts::has_cursor) move_cursor(locate(), nullptr);
+    go_on();
+  }
+
+  /// Puts the cursor in front of the next step, so that it can be written down.
+  void settle() {
+    if constexpr (parts::has_cursor) {
+      if (more_in_epoch()) reach(locate());
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] bool more_in_epoch() const { return step_ < steps_per_epoch(); }
+
+  /// The upstream epoch and step of the next step: through `steps(n)` and the order stages after batch.
+  [[nodiscard]] position locate() const {
+    const std::uint64_t in_pass = shared_->steps_orders.size();
+    position at{epoch_, step_};
+    if (fixed_steps_ && in_pass != 0) at = {epoch_ + (step_ / in_pass << 32), step_ % in_pass};
+    if constexpr (std::is_same_v<steps_orders_type, order_chain<>>)
+      return at;
+    else
+      return shared_->steps_orders.sample_at(at);
+  }
+
+  void go_on() {
+    if (++step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+  }
+
+  /// How many ordinals go through the buffer in an epoch.
+  [[nodiscard]] std::uint64_t cursor_inputs() const {
+    const cut& c = mine();
+    if constexpr (!parts::shard_before_cursor) return c.size;
+    std::uint64_t whole = c.size / c.global, inputs = whole * (whole == 0 ? 0 : c.slots(0));
+    return c.steps() > whole ? inputs + c.valid(whole) : inputs;
+  }
+
+  void reach(position at) {
+    if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
+      cursor_.begin(at.epoch, cursor_inputs());
+      cursor_place_ = {at.epoch, 0};
+    }
+    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+  }
+  void move_cursor(position at, std::vector<std::uint64_t>* indices) {
+    reach(at);
+    draw_step(at.index, indices);
+    ++cursor_place_.index;
+  }
+  /// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+    const cut& c = mine();
+    const std::uint64_t valid = c.valid(step);
+    if constexpr (parts::shard_before_cursor) {
+      const std::uint64_t each = std::max<std::uint64_t>(1, c.slots(0));
+      for (std::uint64_t i = 0; i < valid; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr) indices->push_back(c.at(ordinal / each)[ordinal % each]);
+      }
+    } else {
+      const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
+      const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
+      }
+    }
+  }
+
+  std::shared_ptr<const arithmetic> shared_;
+  std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
+  position_buffer cursor_;
+  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
+};
+
+}  // namespace penstock::inline v0_1

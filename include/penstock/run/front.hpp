@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/run/parts.hpp>
+#include <penstock/run/position_buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The serial front of a source that can only be read forward: numbers its samples, and does there what order stages do with
+/// arithmetic elsewhere. Everything after it is evaluated in parallel.
+namespace penstock::inline v0_1 {
+
+/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the end.
+template <class Reader, class Item>
+class reader_front {
+ public:
+  explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
+  void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
+  bool next(Item& item) { return reader_.next(item); }
+
+ private:
+  Reader reader_;
+};
+
+template <class Up, class Item>
+class take_front {
+ public:
+  take_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    given_ = 0;
+  }
+  bool next(Item& item) {
+    if (given_ == count_ || !up_.next(item)) return false;
+    ++given_;
+    return true;
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, given_ = 0;
+};
+
+template <class Up, class Item>
+class skip_front {
+ public:
+  skip_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    left_ = count_;
+  }
+  bool next(Item& item) {
+    for (; left_ != 0; --left_)
+      if (!up_.next(item)) return false;
+    return up_.next(item);
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, left_ = 0;
+};
+
+template <class Up, class Item>
+class repeat_front {
+ public:
+  repeat_front(Up up, std::optional<std::uint64_t> times) : up_(std::move(up)), times_(times) {}
+  void rewind(std::uint64_t epoch) {
+    round_ = 0;
+    first_ = times_ ? epoch * *times_ : 0;
+    empty_ = true;
+    if (more()) up_.rewind(first_);
+  }
+  bool next(Item& item) {
+    while (more()) {
+      if (up_.next(item)) {
+        empty_ = false;
+        return true;
+      }
+      if (empty_) return false;  // an endless repetition of nothing
+      ++round_;
+      empty_ = true;
+      if (more()) up_.rewind(first_ + round_);
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] bool more() const { return !times_ || round_ < *times_; }
+
+  Up up_;
+  std::optional<std::uint64_t> times_;
+  std::uint64_t round_ = 0, first_ = 0;
+  bool empty_ = true;
+};
+
+/// Every world-th sample.
+template <class Up, class Item>
+class shard_front {
+ public:
+  shard_front(Up up, world part) : up_(std::move(up)), part_(part) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    skip_ = part_.rank;
+  }
+  bool next(Item& item) {
+    for (; skip_ != 0; --skip_)
+      if (!up_.next(item)) return false;
+    skip_ = part_.size - 1;
+    return up_.next(item);
+  }
+
+ private:
+  Up up_;
+  world part_;
+  std::uint64_t skip_ = 0;
+};
+
+/// `shuffle_buffer` over samples, still encoded.
+template <class Up, class Item>
+class buffer_front {
+ public:
+  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed) : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    epoch_ = epoch;
+    given_ = 0;
+    size_ = 0;
+    ended_ = false;
+  }
+  bool next(Item& item) {
+    while (!ended_ && size_ < capacity_) {
+      if (size_ == held_.size()) held_.emplace_back();
+      if (up_.next(held_[size_]))
+        ++size_;
+      else
+        ended_ = true;
+    }
+    if (size_ == 0) return false;
+    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    std::swap(item, held_[place]);
+    if (!ended_ && !up_.next(held_[place])) ended_ = true;
+    if (ended_) std::swap(held_[place], held_[--size_]);
+    return true;
+  }
+
+ private:
+  Up up_;
+  std::uint64_t capacity_, seed_, epoch_ = 0, given_ = 0;
+  std::size_t size_ = 0;
+  std::vector<Item> held_;
+  bool ended_ = false;
+};
+
+namespace detail {
+
+template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
+auto nest_front(Up up, const std::tuple<Stages...>& stages) {
+  if constexpr (I == End) {
+    return up;
+  } else {
+    const auto& stage = std::get<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (part_of_kind<type, shard_tag>)
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
+    else if constexpr (part_of_kind<type, cursor_tag>)
+      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);
+    else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
+    else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
+    else
+      return nest_front<Item, I + 1, End>(std::move(up), stages);
+  }
+}
+
+}  // namespace detail
+
+/// The front of a plan over a forward-only source.
+template <class Plan>
+auto make_front(const Plan& p) {
+  using reader = typename Plan::source_type::reader;
+  using item = typename Plan::source_type::element;
+  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(reader_front<reader, item>(p.source().open()), p.stages());
+}
+
+}  // namespace penstock::inline v0_1

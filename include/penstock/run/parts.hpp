@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/options.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/order/chain.hpp>
+#include <penstock/order/world.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/// What a run picks out of a plan: which stages are which, and where they stand.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Tuple>
+struct parts_in;
+
+template <class... Stages>
+struct parts_in<std::tuple<Stages...>> {
+  static constexpr std::size_t count = sizeof...(Stages);
+
+  /// The place of the first stage of a kind, or `count`.
+  template <class Tag>
+  static constexpr std::size_t place = [] {
+    std::size_t found = count, i = 0;
+    ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  static constexpr std::size_t decider = place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t batch = place<batch_tag>;
+  static constexpr std::size_t cursor = place<cursor_tag>;
+  static constexpr std::size_t shard = place<shard_tag>;
+
+  template <class Tag>
+  static constexpr bool has = place<Tag> != count;
+};
+
+template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
+auto keep_order(const Stage& stage) {
+  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
+    return std::tuple<Stage>(stage);
+  else
+    return std::tuple<>();
+}
+
+/// The order stages that stand at places [First, Last).
+template <std::size_t First, std::size_t Last, class... Stages>
+auto orders_between(const std::tuple<Stages...>& stages) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
+  }(std::index_sequence_for<Stages...>{});
+}
+
+template <class... Stages>
+auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
+  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
+}
+
+}  // namespace detail
+
+/// The facts about a plan's type that a run needs.
+template <class Plan>
+struct plan_parts {
+  using stages = typename Plan::stages_type;
+  using in = detail::parts_in<stages>;
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr auto facts = Plan::context::facts;
+  static constexpr bool forward = facts.forward;
+  static constexpr bool batched = facts.batched;
+  static constexpr bool decided = facts.decided;
+  static constexpr bool has_cursor = facts.cursor;
+  static constexpr bool has_steps = facts.steps;
+  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through chunks.
+  static constexpr bool direct = batched && !decided && !forward;
+  static constexpr bool shard_before_decider = in::shard < in::decider;
+  static constexpr bool shard_before_cursor = in::shard < in::cursor;
+  static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
+};
+
+/// The order chain from the last order stage before batch and deciders to the source.
+template <class Plan>
+auto make_sample_orders(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  return detail::chain_of_orders({p.source().size(), p.source().starts()},
+                                 detail::orders_between<0, parts::first_orders_end>(p.stages()));
+}
+
+/// The world that a plan's `shard` recorded.
+template <class Plan>
+world world_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  if constexpr (in::template has<shard_tag>)
+    return std::get<in::shard>(p.stages()).part;
+  else
+    return world{};
+}
+
+/// The options that the annotations of a plan give, wherever they stand.
+template <class Plan>
+run_options options_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  run_options options;
+  std::uint64_t first_seed = 0;
+  bool seeded = false;
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      const auto& stage = std::get<I>(p.stages());
+      if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
+        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+        seeded = true;
+      }
+    };
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::make_index_sequence<in::count>{});
+  if (!options.seed) options.seed = first_seed;
+  return options;
+}
+
+/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not workers, depth or device.
+template <class Plan>
+std::uint64_t sequence_fingerprint(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (requires { stage.fingerprint(h); })
+      stage.fingerprint(h);
+    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+      h.add(std::string_view(Stage::stage_name));
+  };
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  h.add(*options_of(p).seed);
+  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
+  return h.value();
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure function, so that a buffer
+/// of positions and a buffer of samples give the same sequence.
+[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t ordinal,
+                                                  std::uint64_t held) noexcept {
+  const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
+  // The high half of a 32 x 64 bit product: a number below `held` (buffers have fewer than 2^32 elements).
+  return ((word >> 32) * held) >> 32;
+}
+
+/// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
+///
+/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state. Memory: 8 bytes an element.
+class position_buffer {
+ public:
+  position_buffer() = default;
+  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+
+  /// Begins an epoch of `size` ordinals.
+  void begin(std::uint64_t epoch, std::uint64_t size) {
+    epoch_ = epoch;
+    size_ = size;
+    taken_ = 0;
+    given_ = 0;
+    held_.clear();
+    fill();
+  }
+
+  /// Continues where a state says: the ordinals held, and how many have gone in and out.
+  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    epoch_ = epoch;
+    size_ = size;
+    taken_ = taken;
+    given_ = given;
+    held_ = std::move(held);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
+
+  /// The next ordinal; there must be one.
+  std::uint64_t next() {
+    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const std::uint64_t out = held_[place];
+    if (taken_ < size_) {
+      held_[place] = taken_++;
+    } else {
+      held_[place] = held_.back();
+      held_.pop_back();
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+  [[nodiscard]] std::span<const std::uint64_t> held() const noexcept { return held_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+
+ private:
+  void fill() {
+    held_.reserve(static_cast<std::size_t>(capacity_ < size_ ? capacity_ : size_));
+    while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
+  }
+
+  std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
+  std::vector<std::uint64_t> held_;
+};
+
+}  // namespace penstock::inline v0_1

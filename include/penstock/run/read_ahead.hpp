@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples ahead of what is opened.
+///
+/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its own (a hint may block in
+/// the kernel), or in the consumer's where the run has no workers.
+template <class Reader, class Feed>
+class read_ahead {
+ public:
+  read_ahead() = default;
+  ~read_ahead() { stop(); }
+
+  void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
+    reader_ = &reader;
+    feed_ = feed;
+    samples_ = samples;
+    if (own_thread) thread_ = std::jthread([this] { follow(); });
+  }
+  /// A block of so many slots was opened.
+  void opened(std::uint64_t slots) {
+    if (reader_ == nullptr) return;
+    {
+      const std::lock_guard guard(lock_);
+      opened_ += slots;
+    }
+    if (thread_.joinable())
+      more_.notify_one();
+    else
+      catch_up();
+  }
+  void limit(std::uint64_t epochs) {
+    if (reader_ == nullptr) return;
+    const std::lock_guard guard(lock_);
+    feed_->limit(epochs);
+  }
+  /// Begins again where the feed stands now.
+  void restart(const Feed& feed) {
+    if (reader_ == nullptr) return;
+    const std::lock_guard guard(lock_);
+    feed_ = feed;
+    opened_ = asked_ = 0;
+  }
+  void stop() noexcept {
+    {
+      const std::lock_guard guard(lock_);
+      stop_ = true;
+    }
+    more_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  [[nodiscard]] bool behind() const { return feed_->more() && asked_ < opened_ + samples_; }
+
+  /// One block's worth of hints; the lock is free while the kernel is asked.
+  void ask_once(std::unique_lock<std::mutex>& held) {
+    typename Feed::placement_type next = std::move(placement_);
+    feed_->prepare(next);
+    asked_ += next.slots == 0 ? 1 : next.slots;
+    held.unlock();
+    for (std::uint64_t slot = 0; slot < next.valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
+    held.lock();
+    placement_ = std::move(next);
+  }
+  void catch_up() {
+    std::unique_lock held(lock_);
+    while (!stop_ && behind()) ask_once(held);
+  }
+  void follow() {
+    std::unique_lock held(lock_);
+    while (!stop_) {
+      if (behind()) {
+        try {
+          ask_once(held);
+        } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+          if (!held.owns_lock()) held.lock();
+          return;
+        }
+      } else {
+        more_.wait(held);
+      }
+    }
+  }
+
+  const Reader* reader_ = nullptr;
+  std::optional<Feed> feed_;
+  typename Feed::placement_type placement_;
+  std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
+  std::mutex lock_;
+  std::condition_variable more_;
+  bool stop_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace penstock::inline v0_1

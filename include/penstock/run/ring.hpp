@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
+///
+/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
+///             holds an earlier one: no deadlock, even with one block.
+///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
+///             batch has been given back. A worker waits for equality.
+///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
+///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
+/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
+/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
+class ring {
+ public:
+  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+
+  /// Consumer: lets workers begin with block s.
+  void open(std::uint64_t s) noexcept {
+    auto& turn = slots_[s % blocks_].turn;
+    turn.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
+    turn.notify_all();
+  }
+
+  /// Consumer: whether block s has been worked off; does not wait.
+  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
+  }
+  /// Consumer: waits for block s; false when the ring was stopped.
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
+
+  /// Ends all waiting, now and later. Any thread, any number of times.
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_seq_cst);
+    for (std::size_t r = 0; r < blocks_; ++r) {
+      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].turn.notify_all();
+      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].ready.notify_all();
+    }
+  }
+
+  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
+  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
+  template <class Work>
+  void serve(Work& work) noexcept {
+    while (true) {
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
+      const std::uint64_t s = ticket / grains_;
+      slot& block = slots_[s % blocks_];
+      if (block.turn.load(std::memory_order_acquire) != word(s)) {
+        work.waiting(true);
+        const bool go = wait(block.turn, word(s));
+        work.waiting(false);
+        if (!go) return;
+      }
+      work.evaluate(s, ticket % grains_);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+  /// Consumer without workers: works off block s itself.
+  template <class Work>
+  void serve_here(Work& work, std::uint64_t s) noexcept {
+    slot& block = slots_[s % blocks_];
+    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
+      work.evaluate(s, grain);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t stop_word = 0xffffffffu;
+
+  struct slot {
+    alignas(64) std::atomic<std::uint32_t> turn{0};
+    alignas(64) std::atomic<std::uint32_t> ready{0};
+    alignas(64) std::atomic<std::uint32_t> done{0};
+  };
+
+  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
+    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
+  }
+
+  static void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#endif
+  }
+
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
+    for (unsigned i = 0; i < spins_; ++i) {
+      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
+      if (stopped()) return false;
+      relax();
+    }
+    while (true) {
+      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
+      if (stop_.load(std::memory_order_seq_cst)) return false;
+      if (seen == wanted) return true;
+      where.wait(seen, std::memory_order_seq_cst);
+    }
+  }
+
+  template <class Work>
+  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
+    block.done.store(0, std::memory_order_relaxed);
+    work.finish(s);
+    block.ready.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
+    block.ready.notify_one();
+  }
+
+  std::size_t blocks_;
+  std::uint64_t grains_;
+  unsigned spins_;
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  std::unique_ptr<slot[]> slots_;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/run/batch_handle.hpp>
+#include <penstock/run/core.hpp>
+#include <penstock/run/state.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// What `run.next()` gives: a value, the end, or a failure that was not thrown.
+template <class T>
+struct next_result {
+  std::optional<T> value;
+  std::exception_ptr failure;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
+  [[nodiscard]] T& operator*() noexcept { return *value; }
+  [[nodiscard]] T* operator->() noexcept { return &*value; }
+  /// Nothing more comes and nothing went wrong.
+  [[nodiscard]] bool ended() const noexcept { return !value && failure == nullptr; }
+};
+
+namespace detail {
+
+template <class Plan, bool Batched = plan_parts<Plan>::batched>
+struct row_of_plan {
+  using type = int;
+};
+template <class Plan>
+struct row_of_plan<Plan, false> {
+  using type = whole<typename Plan::element>;
+};
+
+}  // namespace detail
+
+/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it is destroyed or told to.
+///
+///     auto run = loader.open();
+///     for (auto epoch : run.epochs(90))
+///       for (auto&& b : epoch) train(b);
+///
+/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until the next one is asked for.
+/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer stands; `plan.open(state)` goes on
+/// there. An exception of the chain is thrown when the consumer asks for the batch that holds its position, after all earlier batches, the
+/// lowest position first; the run is then stopped and its state is the one before that batch. One thread at a time uses a run;
+/// `request_stop` may be called from any.
+template <class Plan>
+class run {
+  using parts = plan_parts<Plan>;
+  using core_type = run_core<Plan>;
+  using row_type = typename detail::row_of_plan<Plan>::type;
+
+ public:
+  /// What an iterator gives: a batch, or a whole sample.
+  using value_type = std::conditional_t<parts::batched, batch_handle<core_type>, row_type>;
+
+  /// Walks over one epoch, or over all that the run was given; one copyable pointer.
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = run::value_type;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(run* owner) : owner_(owner) {}
+    [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
+    iterator& operator++() {
+      owner_->fetch();
+      return *this;
+    }
+    void operator++(int) { owner_->fetch(); }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
+
+   private:
+    [[nodiscard]] bool done() const { return owner_->at_end_; }
+    run* owner_ = nullptr;
+  };
+
+  /// One epoch of a run: a range of what is left of it.
+  class epoch_range {
+   public:
+    epoch_range(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    [[nodiscard]] std::uint64_t number() const { return number_; }
+    [[nodiscard]] iterator begin() const {
+      owner_->begin_epoch(number_, number_ + 1);
+      return iterator(owner_);
+    }
+    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+   private:
+    run* owner_;
+    std::uint64_t number_;
+  };
+
+  /// The epochs from where the run stands up to a number.
+  class epochs_range {
+   public:
+    class iterator {
+     public:
+      using value_type = epoch_range;
+      using difference_type = std::ptrdiff_t;
+      iterator() = default;
+      iterator(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+      [[nodiscard]] epoch_range operator*() const { return {owner_, number_}; }
+      iterator& operator++() {
+        ++number_;
+        return *this;
+      }
+      iterator operator++(int) {
+        auto before = *this;
+        ++number_;
+        return before;
+      }
+      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
+
+     private:
+      run* owner_ = nullptr;
+      std::uint64_t number_ = 0;
+    };
+    epochs_range(run* owner, std::uint64_t first, std::uint64_t last) : owner_(owner), first_(first), last_(last) {}
+    [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+    [[nodiscard]] iterator end() const { return {owner_, last_}; }
+
+   private:
+    run* owner_;
+    std::uint64_t first_, last_;
+  };
+
+  run(const Plan& p, run_options options, const std::optional<state>& from, std::stop_token token)
+      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
+    check_lockstep(p);
+    if (from) restore(*from);
+    core_->engine.open_more();
+  }
+  run(run&&) noexcept = default;
+  run& operator=(run&& other) noexcept {
+    close();
+    core_ = std::move(other.core_);
+    batch_ = std::move(other.batch_);
+    row_ = std::exchange(other.row_, nullptr);
+    epoch_ = other.epoch_;
+    last_epoch_ = other.last_epoch_;
+    at_end_ = other.at_end_;
+    return *this;
+  }
+  ~run() { close(); }
+
+  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read ahead.
+  [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
+    allow(number + 1);
+    return {this, number};
+  }
+  template <class T = void>
+  [[nodiscard]] epoch_range epoch(std::uint64_t) && {
+    static_assert(!std::is_void_v<T>, "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0};
+  }
+
+  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a restored one.
+  [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
+    allow(count);
+    return {this, core_->epoch(), count};
+  }
+  template <class T = void>
+  [[nodiscard]] epochs_range epochs(std::uint64_t) && {
+    static_assert(!std::is_void_v<T>, "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0, 0};
+  }
+
+  /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
+  [[nodiscard]] iterator begin() {
+    begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
+    return iterator(this);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+  /// The next element of the epochs the run was given, without exceptions.
+  [[nodiscard]] next_result<value_type> next()
+    requires(parts::batched)
+  {
+    next_result<value_type> result;
+    try {
+      const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
+      while (core_->epoch() < last && !stopped()) {
+        if (auto* p = core_->next_batch(core_->epoch())) {
+          result.value.emplace(core_, p);
+          break;
+        }
+        if (steps_are_zero()) break;
+      }
+    } catch (...) {
+      result.failure = std::current_exception();
+    }
+    return result;
+  }
+
+  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const
+    requires(parts::batched && lockstep<Plan>)
+  {
+    if constexpr (parts::direct)
+      return core_->engine.feed().steps_per_epoch();
+    else
+      return *core_->engine.feed().fixed_steps();
+  }
+
+  /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
+  [[nodiscard]] penstock::state state() const {
+    penstock::state s;
+    const Plan& p = core_->engine.plan();
+    s.dataset = p.source().fingerprint();
+    s.sequence = sequence_fingerprint(p);
+    const world part = world_of(p);
+    s.world = part.size;
+    s.rank = part.rank;
+    core_->write_state(s);
+    return s;
+  }
+
+  [[nodiscard]] run_counters counters() const { return core_->engine.counters(); }
+  [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
+  [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
+
+  /// Ends the work: what waits returns, loops end. Any thread.
+  void request_stop() noexcept { core_->engine.request_stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return core_->engine.stopped(); }
+
+ private:
+  void close() noexcept {
+    batch_.reset();
+    if (core_) core_->engine.stop();
+    core_.reset();
+  }
+
+  void allow(std::uint64_t epochs) {
+    allowed_ = epochs;
+    core_->engine.limit(std::max(epochs, core_->epoch() + 1));
+  }
+
+  [[nodiscard]] bool steps_are_zero() const {
+    if constexpr (parts::direct) return core_->engine.feed().steps_per_epoch() == 0;
+    return false;
+  }
+
+  void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    release();
+    if (core_->epoch() != number) {
+      penstock::state s;
+      s.epoch = number;
+      core_->seek(s);
+    }
+    core_->engine.limit(std::max(allowed_, last));
+    epoch_ = number;
+    last_epoch_ = last;
+    at_end_ = false;
+    fetch();
+  }
+
+  void release() {
+    if constexpr (parts::batched)
+      batch_.reset();
+    else
+      row_ = nullptr;
+  }
+
+  void fetch() {
+    release();
+    try {
+      while (true) {
+        if constexpr (parts::batched) {
+          if (auto* p = core_->next_batch(epoch_)) {
+            batch_ = value_type(core_, p);
+            return;
+          }
+        } else {
+          row_ = core_->next_row(epoch_);
+          if (row_ != nullptr) return;
+        }
+        if (stopped() || epoch_ + 1 >= last_epoch_) break;
+        if (core_->epoch() == epoch_) break;
+        ++epoch_;
+      }
+    } catch (...) {
+      at_end_ = true;
+      throw;
+    }
+    at_end_ = true;
+  }
+
+  [[nodiscard]] value_type& current() {
+    if constexpr (parts::batched)
+      return batch_;
+    else
+      return *row_;
+  }
+
+  void check_lockstep(const Plan& p) const {
+    if constexpr (parts::batched && !lockstep<Plan>) {
+      if (world_of(p).size > 1)
+        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " + loser(p) +
+                                        "; write steps(n) after batch");
+    }
+  }
+  static std::string loser(const Plan& p) {
+    std::string name = "the source, which can only be read forward";
+    bool found = false;
+    const auto one = [&]<class Stage>(const Stage&) {
+      if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
+        if (!found) name = "a stage that decides from values";
+        if constexpr (requires { Stage::stage_name; }) {
+          if (!found) name = Stage::stage_name;
+        }
+        found = true;
+      }
+    };
+    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+    return name;
+  }
+
+  void restore(const penstock::state& s) {
+    const Plan& p = core_->engine.plan();
+    const auto refuse = [](const std::string& why) { throw error(errc::state, "this state cannot be continued here: " + why); };
+    if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
+    if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
+    if (s.dataset != p.source().fingerprint()) refuse("it is of another dataset (the fingerprints of the data differ)");
+    if (s.sequence != sequence_fingerprint(p))
+      refuse("it is of another sequence: order, seed, deciders, tail or global batch differ from those of this plan");
+    const world part = world_of(p);
+    if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
+             std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
+    if (s.held.size() > s.taken) refuse("it holds more samples than went in");
+    core_->seek(s);
+    first_epoch_ = s.epoch;
+  }
+
+  std::shared_ptr<core_type> core_;
+  std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
+  row_type* row_ = nullptr;
+  std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
+  bool at_end_ = false;
+};
+
+namespace detail {
+
+struct open_arguments {
+  std::optional<state> from;
+  std::stop_token token;
+
+  void take(const state& s) { from = s; }
+  void take(std::stop_token t) { token = std::move(t); }
+};
+
+}  // namespace detail
+
+/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and threads started here; a plan whose
+/// ranks would do different numbers of batches is refused here.
+template <class Source, class... Stages, class... Options>
+[[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
+  detail::open_arguments given;
+  (given.take(std::forward<Options>(options)), ...);
+  return run<plan<Source, Stages...>>(p, options_of(p), given.from, given.token);
+}
+
+/// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.
+template <class Plan>
+class pass_iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = typename run<Plan>::value_type;
+  using difference_type = std::ptrdiff_t;
+
+  explicit pass_iterator(std::unique_ptr<run<Plan>> owned) : run_(std::move(owned)), at_(run_->begin()) {}
+  [[nodiscard]] value_type& operator*() const { return *at_; }
+  pass_iterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  void operator++(int) { ++at_; }
+  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) { return it.at_ == std::default_sentinel; }
+
+ private:
+  std::unique_ptr<run<Plan>> run_;
+  typename run<Plan>::iterator at_;
+};
+
+template <class Source, class... Stages>
+[[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
+  using plan_type = plan<Source, Stages...>;
+  return pass_iterator<plan_type>(std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
+}
+template <class Source, class... Stages>
+[[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
+  return {};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/part.hpp>
+#include <penstock/core/position.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what is large), it owns no
+/// thread and no open file. `open()` gives its *reader*, which a run owns and all its workers share.
+namespace penstock::inline v0_1 {
+
+/// Stands for a sink when a concept asks whether something can be evaluated.
+struct any_sink {
+  template <class T>
+  void operator()(T&&) const {}
+};
+
+/// A source of which any sample may be evaluated, from many threads, in any order.
+///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
+///   size()                        samples per epoch
+///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
+///   source_name                   how it is called in messages
+///   describe()                    one line
+///   fingerprint()                 changes when the dataset changes
+///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
+///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
+/// A reader may also have:
+///   key(index) -> std::string     the sample's key
+///   will_need(index)              a hint that the sample is read soon; never throws
+///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+template <class S>
+concept indexed_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
+    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
+      typename S::element;
+      { s.size() } -> std::same_as<std::uint64_t>;
+      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      r.evaluate(p, w, any_sink{});
+    };
+
+/// A source that can only be read from its beginning, by one thread at a time.
+///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
+///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
+///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+template <class S>
+concept forward_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
+    requires(const S& s, typename S::reader& r, typename S::element& e) {
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      { r.next(e) } -> std::same_as<bool>;
+      r.rewind(std::uint64_t{});
+    };
+
+template <class S>
+concept source = indexed_source<S> || forward_source<S>;
+
+}  // namespace penstock::inline v0_1

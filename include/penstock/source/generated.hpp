@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/starts.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What makes samples: called as const, from many threads, with an index and perhaps a generator of random
+/// numbers.
+template <class F>
+concept sample_generator = std::copy_constructible<F> && (std::invocable<const F&, std::uint64_t> ||
+                                                          std::invocable<const F&, std::uint64_t, rng&>);
+
+/// The source that `generated` makes.
+template <sample_generator F>
+class generated_source {
+  static constexpr bool takes_rng = std::invocable<const F&, std::uint64_t, rng&>;
+  static auto call(const F& f, std::uint64_t seed, std::uint64_t index) -> decltype(auto) {
+    if constexpr (takes_rng) {
+      // epoch 0 always: a dataset is the same in every epoch
+      rng random(seed, 0, index, stream);
+      return f(index, random);
+    } else {
+      return f(index);
+    }
+  }
+  static constexpr std::uint64_t stream = 0x67656e;
+
+ public:
+  using penstock_part = source_tag;
+  using element = std::remove_cvref_t<decltype(call(std::declval<const F&>(), 0, 0))>;
+  static constexpr std::string_view source_name = "generated";
+
+  class reader {
+   public:
+    struct worker {};
+    explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
+
+    template <class Sink>
+    void evaluate(position p, worker&, Sink&& sink) const {
+      sink(call(f_, seed_, p.index));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+
+   private:
+    F f_;
+    std::uint64_t seed_;
+  };
+
+  generated_source(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {}, std::uint64_t seed = 0)
+      : f_(std::move(f)),
+        starts_(detail::shared_starts(source_name, size, std::move(starts))),
+        size_(size),
+        seed_(seed) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
+  /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    penstock::fingerprint sum;
+    sum.add(source_name, size_, seed_);
+    if (starts_)
+      for (const std::uint64_t start : *starts_) sum.add(start);
+    return sum.value();
+  }
+  [[nodiscard]] reader open() const { return reader(*this); }
+
+ private:
+  F f_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::uint64_t size_;
+  std::uint64_t seed_;
+};
+
+/// The function object behind `generated`.
+struct generated_fn {
+  template <class F>
+  [[nodiscard]] auto operator()(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {},
+                                std::uint64_t seed = 0) const {
+    if constexpr (sample_generator<F>) {
+      return generated_source<F>(size, std::move(f), std::move(starts), seed);
+    } else {
+      static_assert(sample_generator<F>,
+                    "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "
+                    "since many threads share it; "
+                    "a mutable lambda is not");
+      const auto nothing = [](std::uint64_t) { return 0; };
+      return generated_source<decltype(nothing)>(size, nothing);
+    }
+  }
+};
+
+/// A dataset that a function makes: sample i is `f(i)`, or `f(i, random)` with random numbers that belong to
+/// sample i.
+///
+/// In: the number of samples; a function of a `std::uint64_t` (and an `rng&`), const-callable, whose result
+/// is the sample (it may be unfinished); perhaps where shards begin (ascending, from 0 to n) and a seed for
+/// the random numbers.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic and lockstep, as long as f is a
+/// function of its arguments.
+/// Cost per sample: that of f, which is inlined; no allocation. Threads: f is called from all workers at
+/// once.
+/// Throws `errc::argument` for starts that do not fit; f's exceptions pass through.
+///
+///     auto squares = generated(1'000, [](std::uint64_t i) { return i * i; });
+///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.normal(); });
+inline constexpr generated_fn generated{};
+
+}  // namespace penstock::inline v0_1

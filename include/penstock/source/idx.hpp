@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/idx_file.hpp>
+#include <penstock/source/detail/whole_file.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Numbers that IDX files can hold.
+template <class T>
+concept idx_value = detail::idx_code<T> != 0;
+
+/// One row of an IDX file, such as an image: an array expression over the file's bytes.
+template <idx_value T>
+class idx_row {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  idx_row(const std::byte* data, const extents& shape, buffer& scratch) noexcept
+      : data_(data), shape_(shape), scratch_(&scratch) {}
+
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  void write_to(T* into) const noexcept {
+    const auto count = static_cast<std::size_t>(shape_.elements());
+    if constexpr (sizeof(T) == 1) {
+      if (count != 0) std::memcpy(into, data_, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
+    }
+  }
+  /// A view of the values: in place where they are bytes, else in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (sizeof(T) == 1) {
+      return {reinterpret_cast<const T*>(data_), shape_};
+    } else {
+      scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
+      T* const values = reinterpret_cast<T*>(scratch_->data());
+      write_to(values);
+      return {values, shape_};
+    }
+  }
+
+ private:
+  const std::byte* data_;
+  extents shape_;
+  buffer* scratch_;
+};
+
+/// The source that `idx` makes of one file.
+template <idx_value T>
+class idx_source {
+ public:
+  using penstock_part = source_tag;
+  using element = idx_row<T>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(std::shared_ptr<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      sink(idx_row<T>(file_->row_at(p.index), file_->row, w.scratch));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
+
+   private:
+    std::shared_ptr<const detail::idx_file> file_;
+  };
+
+  /// Takes the bytes of a file; `path` is for messages.
+  idx_source(buffer bytes, std::string path)
+      : file_(std::make_shared<const detail::idx_file>(
+            detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
+           ")";
+  }
+  /// Of the size and the first and last MiB.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return detail::hash_ends(0x696478, file_->bytes.view());
+  }
+  [[nodiscard]] reader open() const noexcept { return reader(file_); }
+
+  [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
+
+ private:
+  std::shared_ptr<const detail::idx_file> file_;
+};
+
+/// The source that `idx` makes of a file of images and a file of labels.
+template <idx_value T, idx_value Label>
+class idx_pair_source {
+ public:
+  using penstock_part = source_tag;
+  using element = record<field<"image", idx_row<T>>, field<"label", Label>>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(const idx_pair_source& source) noexcept
+        : images_(source.images_), labels_(source.labels_) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const detail::idx_file& images = images_.file();
+      sink(element(idx_row<T>(images.row_at(p.index), images.row, w.scratch),
+                   detail::idx_number<Label>(labels_.file().row_at(p.index))));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return images_.file().row_bytes + sizeof(Label);
+    }
+
+   private:
+    idx_source<T> images_;
+    idx_source<Label> labels_;
+  };
+
+  idx_pair_source(idx_source<T> images, idx_source<Label> labels)
+      : images_(std::move(images)), labels_(std::move(labels)) {
+    if (labels_.file().row.rank() != 0)
+      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
+                                    to_string(labels_.file().row))
+          .in_file(labels_.file().path)
+          .at_offset(3);
+    if (images_.size() != labels_.size())
+      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
+                                    std::to_string(images_.size()) + " images of " + images_.file().path)
+          .in_file(labels_.file().path)
+          .at_offset(4);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
+  }
+  [[nodiscard]] reader open() const noexcept { return reader(*this); }
+
+ private:
+  idx_source<T> images_;
+  idx_source<Label> labels_;
+};
+
+/// The rows of an IDX file, the format of MNIST and its like.
+///
+/// In: a path. Out: array expressions of `T` with the file's shape without its first length (a scalar for a
+/// file of one dimension); the file's big-endian numbers are turned round on the way.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read when
+/// the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation, but for
+/// `finish` of wider numbers.
+/// Threads: any number at once.
+/// Throws `errc::io`; `errc::format` with file and offset when the header does not fit the file's size
+/// exactly, or the file holds other numbers than `T`.
+/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
+///
+///     auto images = idx("train-images-idx3-ubyte") | batch(256);
+template <idx_value T = std::uint8_t>
+[[nodiscard]] idx_source<T> idx(const std::string& path) {
+  return {detail::read_whole_file(path), path};
+}
+
+/// The same for images and their labels: records of "image", an array expression of `T`, and "label", a
+/// `Label`.
+/// Throws also `errc::format` when the two files have different numbers of rows.
+///
+///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
+template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
+[[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
+  return {idx<T>(images), idx<Label>(labels)};
+}
+
+}  // namespace penstock::inline v0_1

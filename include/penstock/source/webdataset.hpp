@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/open_sample.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/shard_set.hpp>
+#include <penstock/source/detail/tar_sample.hpp>
+#include <penstock/source/index_policy.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::keep;
+  /// Threads that build missing indexes; 0 is one for each processor.
+  std::size_t threads = 0;
+};
+
+namespace detail::tar {
+
+template <class T>
+concept pattern_text = std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// Files from a pattern as WebDataset has it: `::` stands between patterns.
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  if (pattern.find("::") == std::string::npos) return file(pattern);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
+    const file some(std::string_view(pattern).substr(begin, end - begin));
+    names.insert(names.end(), some.names().begin(), some.names().end());
+    begin = end + 2;
+  }
+  return file(std::move(names));
+}
+
+}  // namespace detail::tar
+
+/// Shards in the WebDataset format: tar archives in which consecutive members of one name and several extensions are a sample.
+///
+///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
+///
+/// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and members by their
+/// lower-cased extensions; bytes are read when a stage asks for them, and what no stage names is not read.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once through the index of
+/// its shard, which is built in one pass over the shard's headers when the dataset is made for the first time, and kept in
+/// `<shard>.penstock-index` (see `index_policy`). A plan holds the manifest; a run opens shards and maps indexes at their first use.
+/// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all the smaller ones that
+/// lie together; read in order, small samples share reads of up to 256 KiB. No allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key, for what is not a
+/// whole tar archive or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
+template <storage Storage>
+class webdataset {
+  using shard_set = detail::tar::shard_set<Storage>;
+  using session_type = typename Storage::session;
+
+ public:
+  using penstock_part = source_tag;
+  static constexpr std::string_view source_name = "webdataset";
+
+  /// What a run owns: a session, and the indexes of the shards it has used.
+  class reader {
+   public:
+    using worker = typename detail::tar::worker_for<session_type>::type;
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      move_to(w, p.index);
+      try {
+        sink(detail::tar::tar_sample<worker>(w));
+      } catch (error& e) {
+        const auto& at = w.at;
+        e.in_file(*at.url).for_key(at.tables->key(at.sample));
+        e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
+        throw;
+      }
+    }
+
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = locate(index);
+      return std::string(indexes_.get(session_, place.shard).key(place.sample));
+    }
+    /// The shard of a sample.
+    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->where.names()[locate(index).shard]; }
+    /// Says that all members of a sample will be read soon.
+    void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
+    /// The same for consecutive samples, as one request for each shard.
+    void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
+      try {
+        while (count != 0) {
+          const manifest::place place = locate(index);
+          const auto& tables = indexes_.get(session_, place.shard);
+          const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
+          const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
+          const std::uint64_t end = tables.end(tables.end_member(place.sample + here - 1) - 1);
+          session_.will_need(static_cast<object_id>(place.shard), begin, end - begin);
+          index += here;
+          count -= here;
+        }
+      } catch (...) {  // the read itself will say what is wrong
+      }
+    }
+    /// The mean payload of a sample.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+    }
+
+   private:
+    friend class webdataset;
+    explicit reader(std::shared_ptr<const shard_set> set)
+        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
+
+    [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+      if (index >= set_->shards.samples()) {
+        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
+                                        std::to_string(set_->shards.samples()));
+      }
+      return set_->shards.locate(index);
+    }
+
+    void move_to(worker& w, std::uint64_t index) const {
+      auto& at = w.at;
+      bool in_order = false;
+      if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
+        in_order = index == at.shard_begin + at.sample + 1;
+        at.sample = index - at.shard_begin;
+      } else {
+        const manifest::place place = locate(index);
+        const auto& tables = indexes_.get(session_, place.shard);
+        at.tables = &tables;
+        at.url = &set_->where.names()[place.shard];
+        at.shard = static_cast<object_id>(place.shard);
+        at.shard_begin = place.first;
+        at.shard_end = place.first + tables.header().samples;
+        at.sample = place.sample;
+      }
+      at.first = at.tables->first_member(at.sample);
+      at.end = at.tables->end_member(at.sample);
+      at.touched = detail::tar::no_offset;
+      w.begin(session_, in_order);
+    }
+
+    std::shared_ptr<const shard_set> set_;
+    mutable session_type session_;  // sessions may be used from many threads
+    detail::tar::open_indexes<Storage> indexes_;
+  };
+
+  using element = detail::tar::tar_sample<typename reader::worker>;
+
+  explicit webdataset(Storage where, webdataset_options options = {})
+      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
+  template <detail::tar::pattern_text Text>
+    requires std::same_as<Storage, file>
+  explicit webdataset(const Text& pattern, webdataset_options options = {})
+      : webdataset(detail::tar::files_of(detail::tar::to_pattern(pattern)), options) {}
+  explicit webdataset(std::vector<std::string> paths, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(std::move(paths)), options) {}
+  explicit webdataset(std::initializer_list<const char*> paths, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(paths), options) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return set_->shards.starts(); }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    std::string where = std::to_string(set_->where.names().size()) + " objects";
+    if constexpr (requires { { set_->where.describe() } -> std::convertible_to<std::string>; }) where = set_->where.describe();
+    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
+           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
+  }
+  [[nodiscard]] reader open() const { return reader(set_); }
+
+ private:
+  std::shared_ptr<const shard_set> set_;
+};
+
+template <storage Storage>
+webdataset(Storage) -> webdataset<Storage>;
+template <storage Storage>
+webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+template <detail::tar::pattern_text Text>
+webdataset(const Text&) -> webdataset<file>;
+template <detail::tar::pattern_text Text>
+webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
+webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
+
+static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
+              "webdataset is an indexed source of open samples");
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/open_sample.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+struct field_codec {
+  using name_type = void;
+  using codec_type = T;
+};
+template <class Name, class C>
+struct field_codec<basic_field<Name, C>> {
+  using name_type = Name;
+  using codec_type = C;
+};
+
+/// Runs a codec and says in an error which one it was.
+template <class C, class In, class Scratch>
+decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
+  try {
+    return c.decode(in, scratch);
+  } catch (error& e) {
+    e.in_stage("decode<" + std::string(C::codec_name) + ">");
+    throw;
+  }
+}
+
+template <class C>
+bool codec_claims(std::string_view extension) {
+  if constexpr (requires { C::extensions; })
+    return std::ranges::find(C::extensions, extension) != std::end(C::extensions);
+  else
+    return false;
+}
+
+/// The one member that codec `C` is meant for: the only one, or the only one whose name it declares.
+template <class C, open_sample S>
+std::size_t member_for(const S& sample) {
+  if (sample.size() == 1) return 0;
+  std::size_t found = sample.size();
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::string_view member = sample.name(i);
+    const auto dot = member.rfind('.');
+    if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
+    if (found != sample.size())
+      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
+                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
+                                     "'; choose with fields<...>")
+          .for_key(sample.key());
+    found = i;
+  }
+  if (found == sample.size())
+    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
+                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
+        .for_key(sample.key());
+  return found;
+}
+
+template <class Name, class... Codecs>
+inline constexpr std::size_t codec_for = [] {
+  std::size_t found = not_found, i = 0;
+  ((std::is_same_v<Name, typename field_codec<Codecs>::name_type> ? (found = i, ++i) : ++i), ...);
+  return found;
+}();
+
+}  // namespace detail
+
+/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls", integer>>`.
+///
+/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others pass; a record with one
+/// field; or an open sample, of which `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the
+/// only one whose extension the codec declares. Out: what the codec makes of it, unfinished where the codec can write to its destination.
+/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker has a scratch per codec.
+/// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
+template <class... Codecs>
+struct decode_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "decode";
+  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
+
+  codecs codec_values{};
+
+  /// The same with options for each codec, in the order written.
+  template <class... Options>
+    requires(sizeof...(Options) == sizeof...(Codecs))
+  [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
+    return decode_stage{codecs(std::move(options)...)};
+  }
+
+  template <class V, class Call>
+  constexpr decltype(auto) apply(V&& value, const Call& c) const {
+    using type = std::remove_cvref_t<V>;
+    if constexpr (any_record<type>) {
+      return apply_record(value, c, std::make_index_sequence<type::size>{});
+    } else if constexpr (open_sample<type> && by_name) {
+      return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
+    } else if constexpr (open_sample<type>) {
+      using codec_type = std::tuple_element_t<0, codecs>;
+      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
+                               std::get<0>(c.scratch));
+    } else {
+      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
+    }
+  }
+
+  [[nodiscard]] std::string describe() const {
+    std::string text = "decode<";
+    std::size_t i = 0;
+    const auto one = [&]<class C>(std::type_identity<C>) {
+      text += i++ == 0 ? "" : ", ";
+      if constexpr (!std::is_void_v<typename detail::field_codec<C>::name_type>)
+        text += std::string(detail::field_codec<C>::name_type::value) + ": ";
+      text += detail::field_codec<C>::codec_type::codec_name;
+    };
+    (one(std::type_identity<Codecs>{}), ...);
+    return text + ">";
+  }
+
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (sizeof...(Codecs) == 0) {
+      return mistake::decode_nothing;
+    } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
+      return mistake::not_a_codec;
+    } else if constexpr (any_record<element>) {
+      if constexpr (by_name) {
+        if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
+          return mistake::no_such_field;
+        } else {
+          return (byte_element<std::tuple_element_t<element::template index_of<typename detail::field_codec<Codecs>::name_type>,
+                                                    element>> &&
+                  ...)
+                     ? mistake::none
+                     : mistake::codec_wants_bytes;
+        }
+      } else if constexpr (element::size != 1) {
+        return mistake::decode_which_field;
+      } else {
+        return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;
+      }
+    } else if constexpr (open_sample<element>) {
+      return by_name || sizeof...(Codecs) == 1 ? mistake::none : mistake::decode_which_field;
+    } else if constexpr (by_name || sizeof...(Codecs) != 1) {
+      return mistake::no_such_field;
+    } else {
+      return byte_element<element> ? mistake::none : mistake::codec_wants_bytes;
+    }
+  }
+
+ private:
+  template <class R, class Call, std::size_t... Is>
+  constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
+    return record<basic_field<typename R::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(one_field<Is>(sample, c)...);
+  }
+  template <std::size_t I, class R, class Call>
+  constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
+    using field_name = typename R::template field_at<I>::name_type;
+    constexpr std::size_t which = by_name ? detail::codec_for<field_name, Codecs...> : 0;
+    if constexpr (which == detail::not_found)
+      return get<I>(sample);
+    else
+      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
+  }
+  template <class S, class Call, std::size_t... Is>
+  auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
+    return record<basic_field<typename detail::field_codec<Codecs>::name_type,
+                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(one_member<Is>(sample, c)...);
+  }
+  template <std::size_t I, class S, class Call>
+  decltype(auto) one_member(const S& sample, const Call& c) const {
+    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      if (std::string_view(sample.name(i)) == wanted::value)
+        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
+    std::string has;
+    for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
+    throw error(errc::missing, "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+        .for_key(sample.key());
+  }
+};
+
+template <class... Codecs>
+inline constexpr decode_stage<Codecs...> decode{};
+
+}  // namespace penstock::inline v0_1

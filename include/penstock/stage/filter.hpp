@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/stage/map.hpp>
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Keeps the samples for which a predicate holds. Made by `filter(f)`.
+///
+/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their order. Loses `indexed`
+/// and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
+/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at an unfinished field the
+/// field is read for it and again where it lands. Cost: the call; behind the last decider a survivor is copied once more, in runs.
+///
+///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
+template <class F>
+struct filter_stage {
+  using penstock_part = decider_tag;
+  static constexpr std::string_view stage_name = "filter";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class V>
+  static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+
+  template <class V, class Call>
+  constexpr bool keep(const V& value, const Call& c) const {
+    return static_cast<bool>(detail::call_function(function, value, c));
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = const std::remove_cvref_t<typename Context::element>&;
+    constexpr mistake wrong = detail::diagnose_function<F, element>();
+    if constexpr (wrong == mistake::returns_nothing) {
+      return mistake::predicate_not_bool;
+    } else if constexpr (wrong != mistake::none) {
+      return wrong;
+    } else {
+      using argument = detail::argument_of<F, element>;
+      if constexpr (std::invocable<const F&, argument>) {
+        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>) return mistake::predicate_not_bool;
+      } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
+        return mistake::predicate_not_bool;
+      }
+      return mistake::none;
+    }
+  }
+};
+
+template <class F>
+[[nodiscard]] constexpr auto filter(F function, key address = {}) {
+  return filter_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1

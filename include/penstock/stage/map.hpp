@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/pipe.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage stands.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
+
+namespace detail {
+
+/// A function that takes unfinished values says so with a member alias; others are handed finished ones.
+template <class F>
+concept takes_unfinished = requires { typename F::accepts_unfinished; };
+
+template <class F, class V>
+using argument_of = std::conditional_t<takes_unfinished<F>, V&&, finished<V>>;
+
+template <class F, class V>
+concept random_function = !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
+
+template <class F, class V>
+consteval mistake diagnose_function() {
+  using argument = argument_of<F, V>;
+  if constexpr (std::invocable<const F&, argument>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
+    return mistake::none;
+  } else if constexpr (std::invocable<const F&, argument, rng&>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>) return mistake::returns_nothing;
+    return mistake::none;
+  } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
+    return mistake::mutable_function;
+  } else {
+    return mistake::wrong_argument;
+  }
+}
+
+/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it wants them.
+template <class F, class V, class Call>
+constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
+  if constexpr (takes_unfinished<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return f(std::forward<V>(value), random);
+    } else {
+      return f(std::forward<V>(value));
+    }
+  } else if constexpr (random_function<F, V>) {
+    rng random = c.random();
+    return f(penstock::finish(std::forward<V>(value)), random);
+  } else {
+    return f(penstock::finish(std::forward<V>(value)));
+  }
+}
+
+}  // namespace detail
+
+/// Replaces each sample by what a function makes of it. Made by `map(f)`.
+///
+/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`. Out: f's result; a view
+/// it returns must outlive the call (no pointers into locals). Pointwise; keeps all five guarantees.
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The generator is keyed by
+/// the sample's position and this stage's number among the random stages, or by `key("...")`.
+/// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
+///
+///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
+template <class F>
+struct map_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "map";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class V>
+  static constexpr bool draws = detail::random_function<F, V>;
+
+  template <class V, class Call>
+  constexpr decltype(auto) apply(V&& value, const Call& c) const {
+    return detail::call_function(function, std::forward<V>(value), c);
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    return detail::diagnose_function<F, typename Context::element>();
+  }
+};
+
+/// Replaces one field of each record by what a function makes of it. Made by `map<"name">(f)`.
+///
+/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched and unread. Otherwise
+/// like `map`.
+template <class Name, class F>
+struct map_field_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "map";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class R>
+  static constexpr bool draws =
+      detail::random_function<F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+
+  template <any_record R, class Call>
+  constexpr auto apply(R&& sample, const Call& c) const {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
+    }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
+  }
+  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
+
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (!has_field<element, Name>)
+      return mistake::no_such_field;
+    else
+      return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
+  }
+
+ private:
+  template <class R, std::size_t I, class Call>
+  constexpr decltype(auto) detail_field(R&& sample, const Call& c) const {
+    if constexpr (I == std::remove_cvref_t<R>::template index_of<Name>)
+      return detail::call_function(function, get<I>(std::forward<R>(sample)), c);
+    else
+      return get<I>(std::forward<R>(sample));
+  }
+  template <class R, std::size_t... Is, class... Ts>
+  static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
+    using from_type = std::remove_cvref_t<R>;
+    return record<basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+        std::forward<Ts>(values)...);
+  }
+  template <class R, class... Ts>
+  static constexpr auto make(Ts&&... values) {
+    return make_with<R>(std::make_index_sequence<sizeof...(Ts)>{}, std::forward<Ts>(values)...);
+  }
+};
+
+template <class F>
+[[nodiscard]] constexpr auto map(F function, key address = {}) {
+  return map_stage<F>{std::move(function), address};
+}
+template <fixed_string Name, class F>
+[[nodiscard]] constexpr auto map(F function, key address = {}) {
+  return map_field_stage<name_of<Name>, F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1

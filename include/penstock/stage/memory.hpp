@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/options.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on at once when they are
+/// large; at least one always is.
+struct memory_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "memory";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
+  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/pipe.hpp>
+#include <penstock/device/concepts.hpp>
+#include <penstock/device/host.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and nothing is copied;
+/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch ahead of the consumer.
+///
+/// Keeps all five guarantees. Stands after `batch`. `describe` says which device it is.
+template <device Device>
+struct pin_and_copy_stage {
+  using penstock_part = device_tag;
+  static constexpr std::string_view stage_name = "pin_and_copy";
+  using device_type = Device;
+  Device device_value{};
+
+  template <device Other>
+  [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
+    return {other};
+  }
+  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
+};
+
+inline constexpr pin_and_copy_stage<host> pin_and_copy{};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/options.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many samples are asked for before
+/// their turn (files: `posix_fadvise`); after it, that many batches are prepared. An annotation: the sequence does not change.
+struct prefetch_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "prefetch";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool after_batch) const {
+    if (after_batch)
+      options.depth = static_cast<std::size_t>(value) + 1;
+    else
+      options.ahead = value;
+  }
+  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/options.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// The seed of random stages (`map` with a generator). An annotation; without it the seed of the first shuffle counts, else 0.
+struct seed_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "seed";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] std::string describe() const { return "seed(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
+///
+/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass * 2^32); what is left after
+/// `count` batches is not delivered in this epoch. A pass over the data that gives this rank nothing at all is an error.
+struct steps_stage {
+  using penstock_part = steps_tag;
+  static constexpr std::string_view stage_name = "steps";
+  std::uint64_t count = 0;
+
+  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("steps", count);
+  }
+};
+
+[[nodiscard]] inline steps_stage steps(std::uint64_t count) {
+  if (count == 0) throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1").in_stage("steps");
+  return {count};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// The storage room: where bytes come from.
+#include <penstock/storage/braces.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/memory_files.hpp>

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+
+/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options, and has opened
+/// nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is shared by all workers of a run, and
+/// reads ranges of objects to where the caller wants them.
+namespace penstock::inline v0_1 {
+
+/// The number of an object in a session: the place of its name in `storage.names()`.
+using object_id = std::uint32_t;
+
+/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of the ETag).
+struct object_signature {
+  std::uint64_t size = 0;
+  std::uint64_t stamp = 0;
+  friend auto operator<=>(const object_signature&, const object_signature&) = default;
+};
+
+/// One range of one object and where its bytes shall go.
+struct read_request {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  mutable_bytes into;
+};
+
+/// What a run reads through. All members may be called from many threads at once.
+///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
+///   signature(id)                   its size and stamp
+///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
+///                                   that names object and offset
+///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
+///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
+///                                   returns; `error` is null on success. `requests` must live until the last call
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
+template <class S>
+concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into,
+                                   std::span<const read_request> requests,
+                                   void (*done)(std::size_t, std::exception_ptr)) {
+  { s.size(id) } -> std::same_as<std::uint64_t>;
+  { s.signature(id) } -> std::same_as<object_signature>;
+  s.read(id, n, into);
+  s.read_many(requests, done);
+  s.will_need(id, n, n);
+  { S::views } -> std::convertible_to<bool>;
+};
+
+/// A session that can show bytes in place: mapped files, memory.
+template <class S>
+concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
+  { s.view(id, n, n) } -> std::same_as<bytes_view>;
+};
+
+/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
+///   names()      the objects, in order; brace patterns are expanded
+///   connect()    a session for them
+template <class S>
+concept storage = std::copy_constructible<S> && requires(const S& s) {
+  typename S::session;
+  requires storage_session<typename S::session>;
+  { s.names() } -> std::convertible_to<std::span<const std::string>>;
+  { s.connect() } -> std::same_as<typename S::session>;
+};
+
+/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a file beside it.
+template <class S>
+concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Storage of named buffers in memory: for tests, for data that is generated, for what arrived by other means.
+///
+/// `memory_files().add("a.tar", bytes)` keeps a copy of the bytes; `add_view` keeps only the view, whose bytes must then outlive every
+/// run. A copy of the value shares the buffers. Sessions give views; reading is a memcpy. An object that is asked for beyond its
+/// end is errc::format, a name added twice is errc::argument.
+/// Threads: `add` by one thread at a time; sessions by any number.
+class memory_files {
+  struct table {
+    std::vector<std::string> names;
+    std::vector<bytes_view> contents;
+    std::vector<std::shared_ptr<const buffer>> owned;
+  };
+
+ public:
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
+    [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 0}; }
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const bytes_view all = content(id);
+      if (offset > all.size() || size > all.size() - offset) {
+        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " + std::to_string(size) +
+                                      " bytes were wanted")
+            .in_file(table_->names[id])
+            .at_offset(offset);
+      }
+      return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const bytes_view found = view(id, offset, into.size());
+      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+    }
+    template <class Done>
+    void read_many(std::span<const read_request> requests, Done&& done) const {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        std::exception_ptr failure;
+        try {
+          read(requests[i].object, requests[i].offset, requests[i].into);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        done(i, failure);
+      }
+    }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+   private:
+    friend class memory_files;
+    explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
+
+    [[nodiscard]] bytes_view content(object_id id) const {
+      if (id >= table_->contents.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+      return table_->contents[id];
+    }
+
+    std::shared_ptr<const table> table_;
+  };
+
+  memory_files() : table_(std::make_shared<table>()) {}
+
+  memory_files& add(std::string_view name, bytes_view bytes) & {
+    auto copy = std::make_shared<buffer>(bytes.size());
+    if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
+    const bytes_view kept = copy->view();
+    insert(name, kept, std::move(copy));
+    return *this;
+  }
+  memory_files& add(std::string_view name, std::string_view text) & { return add(name, bytes_of(text)); }
+  memory_files& add_view(std::string_view name, bytes_view bytes) & {
+    insert(name, bytes, nullptr);
+    return *this;
+  }
+  memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
+  memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
+  memory_files&& add_view(std::string_view name, bytes_view bytes) && { return std::move(add_view(name, bytes)); }
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
+  [[nodiscard]] session connect() const { return session(table_); }
+  [[nodiscard]] std::string describe() const { return "memory_files(" + std::to_string(names().size()) + " objects)"; }
+
+ private:
+  void insert(std::string_view name, bytes_view bytes, std::shared_ptr<const buffer> owner) {
+    for (const std::string& known : table_->names) {
+      if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
+    }
+    // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
+    auto grown = std::make_shared<table>(*table_);
+    grown->names.emplace_back(name);
+    grown->contents.push_back(bytes);
+    grown->owned.push_back(std::move(owner));
+    table_ = std::move(grown);
+  }
+
+  std::shared_ptr<const table> table_;
+};
+
+static_assert(storage<memory_files> && viewing_session<memory_files::session>, "memory_files is a storage with views");
+
+}  // namespace penstock::inline v0_1

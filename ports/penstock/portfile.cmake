@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+set(VCPKG_BUILD_TYPE release) # header-only
+# The port lives in the repository and builds what it lies in; the index replaces this line by a download.
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+
+vcpkg_check_features(
+  OUT_FEATURE_OPTIONS options
+  FEATURES zstd PENSTOCK_ENABLE_ZSTD
+           gzip PENSTOCK_ENABLE_GZIP)
+vcpkg_cmake_configure(
+  SOURCE_PATH "${SOURCE_PATH}"
+  OPTIONS ${options} -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF
+          -DPENSTOCK_BUILD_FUZZ=OFF)
+vcpkg_cmake_install()
+vcpkg_cmake_config_fixup(CONFIG_PATH share/cmake/penstock)
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/manifest.hpp>
+
+#include "support/catch.hpp"
+
+#include <cstdint>
+#include <vector>
+
+using penstock::manifest;
+
+TEST_CASE("source/manifest: places of samples, with shards that have none") {
+  const manifest all({{"d/a", 10, 0, 0, 1}, {"d/b", 20, 3, 30, 2}, {"d/c", 20, 0, 0, 3}, {"d/d", 5, 2, 7, 4}, {"d/e", 5, 0, 0, 5}});
+  CHECK(all.samples() == 5);
+  CHECK(all.bytes() == 60);
+  CHECK(all.payload() == 37);
+  CHECK(*all.starts() == std::vector<std::uint64_t>{0, 3, 5});
+  const std::vector<std::size_t> shards{1, 1, 1, 3, 3};
+  const std::vector<std::uint64_t> samples{0, 1, 2, 0, 1};
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    CHECK(all.locate(i).shard == shards[i]);
+    CHECK(all.locate(i).sample == samples[i]);
+    CHECK(all.locate(i).first + all.locate(i).sample == i);
+  }
+}
+
+TEST_CASE("source/manifest: without samples the starts still go from 0 to the end") {
+  CHECK(*manifest().starts() == std::vector<std::uint64_t>{0, 0});
+  CHECK(*manifest({{"a", 1, 0, 0, 0}}).starts() == std::vector<std::uint64_t>{0, 0});
+}
+
+TEST_CASE("source/manifest: the fingerprint is of the shards, not of where they are") {
+  const std::vector<manifest::shard> base{{"x/a", 10, 2, 8, 1}, {"x/b", 20, 3, 9, 2}};
+  const std::uint64_t mark = manifest(base).fingerprint();
+  auto moved = base;
+  moved[0].name = "/elsewhere/y/a";
+  moved[1].name = "b";
+  CHECK(manifest(moved).fingerprint() == mark);
+  for (int change = 0; change < 6; ++change) {
+    auto other = base;
+    if (change == 0) other[0].name = "x/c";
+    if (change == 1) other[0].bytes = 11;
+    if (change == 2) other[1].samples = 4;
+    if (change == 3) other[1].content = 3;
+    if (change == 4) std::swap(other[0], other[1]);
+    if (change == 5) other.pop_back();
+    CHECK(manifest(other).fingerprint() != mark);
+  }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/shard_writer.hpp>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <penstock/source/webdataset.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+using penstock::shard_writer;
+
+std::string number_key(int i) { return "k" + std::to_string(i); }
+
+}  // namespace
+
+TEST_CASE("source/shard_writer: a new shard when one is full, by count or by bytes") {
+  const penstock_test::temp_dir dir;
+  shard_writer out((dir / "c-%06d.tar").string(), {.maxcount = 3});
+  for (int i = 0; i < 8; ++i) out.write(number_key(i), {{"txt", "x"}});
+  CHECK(out.shards().size() == 2);
+  const auto made = out.close();
+  REQUIRE(made.shards().size() == 3);
+  CHECK(made.shards()[2].samples == 2);
+  CHECK(made.shards()[2].name == (dir / "c-000002.tar").string());
+
+  shard_writer sized((dir / "s-%d.tar").string(), {.maxsize = 100, .start_shard = 9});
+  for (int i = 0; i < 4; ++i) sized.write(number_key(i), {{"txt", std::string(60, 'x')}});
+  CHECK(sized.close().shards().size() == 2);
+  CHECK(fs::exists(dir / "s-9.tar"));
+  CHECK(fs::exists(dir / "s-10.tar"));
+}
+
+TEST_CASE("source/shard_writer: its manifest is the one that the reader makes, and indexes are written when asked for") {
+  const penstock_test::temp_dir dir;
+  shard_writer out((dir / "t-%02d.tar").string(), {.maxcount = 10, .tar = {.index = true}});
+  for (int i = 0; i < 25; ++i) out.write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
+  const auto made = out.close();
+  const penstock::webdataset data((dir / "t-{00..02}.tar").string(), {.index = penstock::index_policy::require});
+  CHECK(data.size() == 25);
+  CHECK(data.fingerprint() == made.fingerprint());
+  CHECK(*data.starts() == *made.starts());
+  CHECK(data.open().key(24) == "k24");
+}
+
+TEST_CASE("source/shard_writer: names from patterns and prefixes") {
+  CHECK(shard_writer("a-%06d.tar").name(7) == "a-000007.tar");
+  CHECK(shard_writer("a-%d.tar").name(7) == "a-7.tar");
+  CHECK(shard_writer("a-%3d.tar").name(7) == "a-  7.tar");
+  CHECK(shard_writer("100%%-%02d").name(123) == "100%-123");
+  CHECK(shard_writer("train").name(1) == "train-000001.tar");
+  CHECK(shard_writer("train.tar").name(1) == "train-000001.tar");
+  for (const char* wrong : {"", "%", "a%s.tar", "%d-%d.tar", "a%", "%99999999999d", "%06x"}) {
+    CHECK_THROWS_AS(shard_writer(wrong), penstock::error);
+  }
+  CHECK_THROWS_AS(shard_writer("a", {.maxcount = 0}), penstock::error);
+}
+
+TEST_CASE("source/shard_writer: nothing written, nothing there; a writer that is not closed leaves whole shards only") {
+  const penstock_test::temp_dir dir;
+  CHECK(shard_writer((dir / "e").string()).close().shards().empty());
+  CHECK(fs::is_empty(dir.path()));
+  {
+    shard_writer out((dir / "p-%d.tar").string(), {.maxcount = 1});
+    out.write("a", {{"txt", "x"}});
+    out.write("b", {{"txt", "x"}});
+  }
+  CHECK(fs::exists(dir / "p-0.tar"));
+  CHECK_FALSE(fs::exists(dir / "p-1.tar"));
+  shard_writer closed((dir / "q").string());
+  closed.close();
+  CHECK_THROWS_AS(closed.write("a", {{"txt", "x"}}), penstock::error);
+  CHECK_THROWS_AS(closed.close(), penstock::error);
+}

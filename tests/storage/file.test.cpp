@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/file.hpp>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+void put_file(const std::filesystem::path& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+
+std::string file_text(const penstock::file::session& session, penstock::object_id id, std::uint64_t offset, std::size_t n) {
+  std::string text(n, '\0');
+  session.read(id, offset, {reinterpret_cast<std::byte*>(text.data()), n});
+  return text;
+}
+
+penstock::error file_error(const penstock::file& storage) {
+  const auto session = storage.connect();
+  try {
+    std::array<std::byte, 1> one{};
+    session.read(0, 0, one);
+  } catch (const penstock::error& e) {
+    return e;
+  }
+  return {penstock::errc::state, "no error"};
+}
+
+/// A lower limit on open files for as long as this lives.
+class fewer_descriptors {
+ public:
+  explicit fewer_descriptors(rlim_t n) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit lower = before_;
+    lower.rlim_cur = n;
+    ::setrlimit(RLIMIT_NOFILE, &lower);
+  }
+  fewer_descriptors(const fewer_descriptors&) = delete;
+  fewer_descriptors& operator=(const fewer_descriptors&) = delete;
+  ~fewer_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("storage/file: ranges are read, from patterns and from lists") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "a-0", "hello");
+  put_file(dir / "a-1", "world");
+  put_file(dir / "{odd}", "braces");
+  const penstock::file pattern((dir / "a-{0..1}").string());
+  REQUIRE(pattern.names().size() == 2);
+  const auto session = pattern.connect();
+  CHECK(session.size(1) == 5);
+  CHECK(file_text(session, 0, 1, 3) == "ell");
+  CHECK(file_text(session, 1, 0, 5) == "world");
+  CHECK(session.signature(0).stamp != 0);
+  session.read(0, 5, {});
+  session.will_need(0, 0, 5);
+  const penstock::file list(std::vector<std::string>{(dir / "{odd}").string()});
+  CHECK(file_text(list.connect(), 0, 0, 6) == "braces");
+  CHECK(penstock::file({"a", "b", "c"}).names().size() == 3);
+}
+
+TEST_CASE("storage/file: what cannot be opened says which file, why, and what to do") {
+  const penstock_test::temp_dir dir;
+  const auto missing = file_error(penstock::file((dir / "none.tar").string()));
+  CHECK(missing.code() == penstock::errc::io);
+  CHECK_THAT(missing.what(), penstock_test::contains("No such file") && penstock_test::contains("none.tar") &&
+                                 penstock_test::contains("check the path"));
+  const auto folder = file_error(penstock::file(dir.path().string()));
+  CHECK(folder.code() == penstock::errc::io);
+  CHECK_THAT(folder.what(), penstock_test::contains("is a folder"));
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  const auto pipe = file_error(penstock::file((dir / "pipe").string()));
+  CHECK_THAT(pipe.what(), penstock_test::contains("not a regular file"));
+  if (::geteuid() == 0) {
+    WARN("not tested as root: a file without permission to read");
+  } else {
+    put_file(dir / "secret", "x");
+    ::chmod((dir / "secret").c_str(), 0);
+    CHECK_THAT(file_error(penstock::file((dir / "secret").string())).what(), penstock_test::contains("Permission denied"));
+  }
+  const auto session = penstock::file((dir / "none.tar").string()).connect();
+  session.will_need(0, 0, 1);  // a hint never throws
+  CHECK_THROWS_AS(session.size(7), penstock::error);
+}
+
+TEST_CASE("storage/file: a range beyond the end is an error that names the offset") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "a", "hello");
+  const auto session = penstock::file((dir / "a").string()).connect();
+  for (const std::uint64_t offset : {std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{100}, ~std::uint64_t{0}}) {
+    std::array<std::byte, 3> three{};
+    try {
+      session.read(0, offset, three);
+      FAIL("read beyond the end");
+    } catch (const penstock::error& e) {
+      CHECK(e.code() == penstock::errc::format);
+      CHECK(e.offset() == offset);
+      CHECK_THAT(e.file(), penstock_test::contains("/a"));
+    }
+  }
+}
+
+TEST_CASE("storage/file: many reads, adjacent ones together, each with its own outcome") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "a", "0123456789");
+  put_file(dir / "b", "abcdefghij");
+  const auto session = penstock::file((dir / "{a,b,c}").string()).connect();
+  std::string into(14, '-');
+  auto* to = reinterpret_cast<std::byte*>(into.data());
+  const std::vector<penstock::read_request> requests{{0, 0, {to, 3}},     {0, 3, {to + 3, 2}}, {0, 5, {to + 5, 1}},
+                                                     {1, 6, {to + 6, 2}}, {1, 8, {to + 8, 2}}, {1, 10, {to + 10, 2}},
+                                                     {2, 0, {to + 12, 2}}};
+  std::vector<int> outcome(requests.size(), -1);
+  session.read_many(requests, [&](std::size_t i, const std::exception_ptr& e) { outcome[i] = e ? 1 : 0; });
+  CHECK(outcome == std::vector<int>{0, 0, 0, 0, 0, 1, 1});
+  CHECK(into.substr(0, 10) == "012345ghij");
+}
+
+TEST_CASE("storage/file: a file that was replaced while it was closed is an error") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "a", "first");
+  put_file(dir / "b", "other");
+  const auto session = penstock::file((dir / "{a,b}").string(), {.descriptors = 1}).connect();
+  CHECK(file_text(session, 0, 0, 5) == "first");
+  CHECK(file_text(session, 1, 0, 5) == "other");
+  put_file(dir / "a", "second one");
+  CHECK_THROWS_WITH(file_text(session, 0, 0, 5), penstock_test::contains("changed while it was in use"));
+}
+
+TEST_CASE("storage/file: a file that shrinks while it is open is an error, not a crash") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "a", std::string(10000, 'x'));
+  const auto session = penstock::file((dir / "a").string()).connect();
+  CHECK(file_text(session, 0, 9000, 1000) == std::string(1000, 'x'));
+  std::filesystem::resize_file(dir / "a", 100);
+  CHECK_THROWS_AS(file_text(session, 0, 9000, 1000), penstock::error);
+}
+
+TEST_CASE("storage/file: 10,000 files under a limit of 1,024 descriptors, from four threads") {
+  const penstock_test::temp_dir dir;
+  constexpr std::uint32_t count = 10'000;
+  for (std::uint32_t i = 0; i < count; ++i) put_file(dir / ("f" + std::to_string(i)), std::to_string(i) + ".");
+  const fewer_descriptors limit(1024);
+  const auto session = penstock::file((dir / "f{0..9999}").string()).connect();
+  CHECK(session.descriptor_limit() == 512);
+  std::atomic<std::uint32_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t k = 0; k < count; ++k) {
+        const std::uint32_t i = (k * 7919 + t * (k % 3)) % count;
+        const std::string wanted = std::to_string(i) + ".";
+        if (file_text(session, i, 0, wanted.size()) != wanted) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(session.descriptors() <= 512 + 4);
+}
+
+TEST_CASE("storage/file: threads that share few descriptors read the right files") {
+  const penstock_test::temp_dir dir;
+  for (int i = 0; i < 20; ++i) put_file(dir / ("f" + std::to_string(i)), std::string(100, static_cast<char>('a' + i)));
+  const auto session = penstock::file((dir / "f{0..19}").string(), {.descriptors = 2}).connect();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t k = 0; k < 3000; ++k) {
+        const std::uint32_t i = (k * (t + 3) + k / 7) % 20;
+        if (file_text(session, i, k % 50, 50) != std::string(50, static_cast<char>('a' + i))) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(session.descriptors() <= 6);
+}

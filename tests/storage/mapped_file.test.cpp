@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/mapped_file.hpp>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using penstock::text_of;
+
+TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {
+  const penstock_test::temp_dir dir;
+  std::ofstream(dir / "a0") << "hello";
+  std::ofstream(dir / "a1") << std::string(100'000, 'x') << "end";
+  std::ofstream(dir / "a2");
+  for (const auto access :
+       {penstock::access_pattern::normal, penstock::access_pattern::random, penstock::access_pattern::sequential}) {
+    const auto session = penstock::mapped_file((dir / "a{0..2}").string(), {.access = access}).connect();
+    CHECK(text_of(session.view(0, 1, 3)) == "ell");
+    CHECK(session.size(1) == 100'003);
+    CHECK(text_of(session.view(1, 100'000, 3)) == "end");
+    CHECK(session.view(2, 0, 0).empty());
+    std::array<std::byte, 3> three{};
+    session.read(1, 100'000, three);
+    CHECK(text_of(three) == "end");
+    session.will_need(1, 5000, 10'000'000);
+    session.will_need(1, 10'000'000, 1);
+    session.will_need(2, 0, 10);
+    CHECK_THROWS_WITH(session.view(0, 3, 3), penstock_test::contains("ends at 5") && penstock_test::contains("offset 3"));
+    CHECK_THROWS_AS(session.view(2, 0, 1), penstock::error);
+  }
+}
+
+TEST_CASE("storage/mapped_file: views live as long as the session, and one that is moved") {
+  const penstock_test::temp_dir dir;
+  std::ofstream(dir / "a") << "hello";
+  std::optional<penstock::mapped_file::session> kept;
+  penstock::bytes_view view;
+  {
+    auto session = penstock::mapped_file({(dir / "a").c_str()}).connect();
+    view = session.view(0, 0, 5);
+    kept = std::move(session);
+  }
+  CHECK(text_of(view) == "hello");
+}
+
+TEST_CASE("storage/mapped_file: what cannot be opened says which file and why") {
+  const penstock_test::temp_dir dir;
+  const auto session = penstock::mapped_file({(dir / "none").c_str(), dir.path().c_str()}).connect();
+  CHECK_THROWS_WITH(session.size(0), penstock_test::contains("No such file") && penstock_test::contains("none"));
+  CHECK_THROWS_WITH(session.size(1), penstock_test::contains("is a folder"));
+  CHECK_THROWS_AS(session.size(2), penstock::error);
+  session.will_need(0, 0, 1);  // a hint never throws
+  std::array<std::byte, 1> one{};
+  const std::vector<penstock::read_request> requests{{0, 0, one}};
+  int failures = 0;
+  session.read_many(requests, [&](std::size_t, const std::exception_ptr& e) { failures += e ? 1 : 0; });
+  CHECK(failures == 1);
+}
+
+TEST_CASE("storage/mapped_file: threads that use files for the first time at once see the same bytes") {
+  const penstock_test::temp_dir dir;
+  for (int i = 0; i < 50; ++i) std::ofstream(dir / ("f" + std::to_string(i))) << i << ".";
+  const auto session = penstock::mapped_file((dir / "f{0..49}").string()).connect();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (std::uint32_t i = 0; i < 50; ++i) {
+        const std::string wanted = std::to_string(i) + ".";
+        if (text_of(session.view(i, 0, wanted.size())) != wanted) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}

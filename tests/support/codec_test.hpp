@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the tests of codecs share: bytes, a blob, and the error that a call throws.
+namespace codec_test {
+
+using byte_vector = std::vector<std::byte>;
+
+inline byte_vector to_vector(penstock::bytes_view bytes) { return {bytes.begin(), bytes.end()}; }
+inline byte_vector to_vector(std::string_view text) { return to_vector(penstock::bytes_of(text)); }
+
+inline byte_vector joined(const byte_vector& a, const byte_vector& b) {
+  byte_vector result = a;
+  result.insert(result.end(), b.begin(), b.end());
+  return result;
+}
+
+inline byte_vector file_bytes(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(in), {}};
+  return to_vector(std::string_view(all));
+}
+
+/// A blob as storages make them, that counts how often it is read.
+struct counted_blob {
+  using unfinished = void;
+  penstock::bytes_view bytes;
+  int* reads;
+
+  [[nodiscard]] std::uint64_t size() const { return bytes.size(); }
+  void read_into(penstock::mutable_bytes into) const {
+    ++*reads;
+    std::memcpy(into.data(), bytes.data(), into.size());
+  }
+  [[nodiscard]] penstock::bytes_view finish() const {
+    ++*reads;
+    return bytes;
+  }
+};
+
+/// The code and the line of the error that a call throws; an empty line where it throws none.
+struct thrown {
+  penstock::errc code{};
+  std::string line;
+};
+template <class Call>
+thrown error_of(Call&& call) {
+  try {
+    call();
+  } catch (const penstock::error& e) {
+    return {e.code(), e.what()};
+  }
+  return {};
+}
+
+/// Calls `check(name, bytes)` for each file in the folder and below, in the order of their names.
+template <class Check>
+void each_file(const std::filesystem::path& folder, Check&& check) {
+  if (!std::filesystem::is_directory(folder)) return;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& path : files) check(path.filename().string(), file_bytes(path));
+}
+
+}  // namespace codec_test

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Runs other people's programs, to see whether they read what we wrote and we read what they wrote.
+
+#include "support/catch.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace penstock_test {
+
+struct program_result {
+  int status = -1;
+  std::string output;
+};
+
+/// Runs a shell command and collects what it prints.
+[[nodiscard]] inline program_result run_program(const std::string& command) {
+  program_result result;
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return result;
+  std::array<char, 4096> part{};
+  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) != 0;) result.output.append(part.data(), n);
+  result.status = ::pclose(pipe);
+  return result;
+}
+
+/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every program must be
+/// there, it fails instead.
+[[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
+  if (run_program(probe).status == 0) return true;
+  const char* ci = std::getenv("CI");
+  if (ci != nullptr && std::string_view(ci) == "true") FAIL("CI must have " << name);
+  WARN("not compared with " << name << ", which is not there");
+  return false;
+}
+
+}  // namespace penstock_test

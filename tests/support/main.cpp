@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The one main function of all test programs, and with Catch2 2.13 the one place that compiles Catch2 itself.
+
+#if __has_include(<catch2/catch_all.hpp>)
+
+#include <catch2/catch_session.hpp>
+
+int main(int argc, char* argv[]) { return Catch::Session().run(argc, argv); }
+
+#else
+
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+
+#endif

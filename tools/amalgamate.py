@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes single_include/penstock/: one file for everything that needs the standard library alone, and one
+small file for each optional component, which expects the first beside it.
+
+Depth first from penstock/penstock.hpp, each header once, standard includes sorted at the top. The same
+tree gives the same bytes: no date, no commit. `--check` compares with what is committed and writes
+nothing.
+"""
+
+import re
+import sys
+
+from source_tree import INCLUDE_LINE, PENSTOCK, ROOT, component_of, headers, is_umbrella, relative
+
+TARGET = ROOT / "single_include" / "penstock"
+LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+
+
+class Amalgamation:
+    """One output file: visits headers and gathers their text and the includes they need."""
+
+    def __init__(self, already=()):
+        self.seen = set(already)
+        self.hoisted = set()
+        self.bodies = []
+
+    def visit(self, name):
+        if name in self.seen:
+            return
+        self.seen.add(name)
+        if not (PENSTOCK / name).exists():
+            sys.exit(f"amalgamate: penstock/{name} is included, but not there")
+        body, depth = [], 0
+        lines = (PENSTOCK / name).read_text(encoding="utf-8").splitlines()
+        for line in without_guard(lines):
+            if line in (LICENCE, "#pragma once"):
+                continue
+            found = INCLUDE_LINE.match(line)
+            if found and found.group(2).startswith("penstock/"):
+                if depth:
+                    sys.exit(f"amalgamate: {name} includes {found.group(2)} under a condition")
+                self.visit(found.group(2).removeprefix("penstock/"))
+            elif found and depth == 0:
+                self.hoisted.add(found.group(2))
+            else:
+                depth += bool(re.match(r"\s*#\s*if", line)) - bool(re.match(r"\s*#\s*endif", line))
+                body.append(line)
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(body)).strip("\n")
+        if text and not is_umbrella(name):
+            self.bodies.append(f"// ---- penstock/{name}\n\n{text}\n")
+
+    def text(self, first_lines):
+        includes = "".join(f"#include <{header}>\n" for header in sorted(self.hoisted))
+        return f"{LICENCE}\n{first_lines}\n#pragma once\n\n{includes}\n" + "\n".join(self.bodies)
+
+
+def without_guard(lines):
+    """The lines without the `#if !__has_include` ... `#endif` at the top; the output has its own."""
+    inside = False
+    for line in lines:
+        if line.startswith("#if !__has_include("):
+            inside = True
+        elif inside:
+            inside = not line.startswith("#endif")
+        else:
+            yield line
+
+
+def guards(component):
+    """The guards of a component's headers, each once, with the single file's name in them."""
+    result = []
+    for header in headers():
+        if component_of(header) == component:
+            text = header.read_text(encoding="utf-8")
+            for found in re.findall(r"^#if !__has_include\(.*?^#endif\n", text, re.DOTALL | re.MULTILINE):
+                guard = found.replace(f"penstock/{relative(header)} needs", f"penstock_{component}.hpp needs")
+                if guard not in result:
+                    result.append(guard)
+    return "".join(result)
+
+
+def generate():
+    """file name -> text"""
+    version_text = (PENSTOCK / "core" / "version.hpp").read_text(encoding="utf-8")
+    version = re.search(r'version = "([^"]+)"', version_text).group(1)
+    note = "// Made by tools/amalgamate.py from include/penstock; do not edit."
+
+    everything = Amalgamation()
+    everything.visit("penstock.hpp")
+    first_line = f"// Penstock {version}, all that needs the standard library alone."
+    result = {"penstock.hpp": everything.text(f"{first_line}\n{note}")}
+
+    optional = {}
+    for header in headers():
+        if component_of(header) != "core":
+            optional.setdefault(component_of(header), []).append(relative(header))
+    reached = set(everything.seen)
+    for component, names in sorted(optional.items()):
+        for name in names:
+            if name in everything.seen:
+                sys.exit(f"amalgamate: penstock.hpp reaches {name}, which needs penstock::{component}")
+        part = Amalgamation(everything.seen)
+        for name in names:
+            part.visit(name)
+        reached |= part.seen
+        first_line = f"// Penstock {version}, the component {component}. It needs penstock.hpp beside it."
+        first_code = f"#pragma once\n\n{guards(component)}\n#include <penstock/penstock.hpp>\n"
+        text = part.text(f"{first_line}\n{note}").replace("#pragma once\n", first_code, 1)
+        result[f"penstock_{component}.hpp"] = text
+
+    # A detail header may be there for an optional component alone, without needing the library itself.
+    for name in (relative(header) for header in headers()):
+        if name not in reached:
+            sys.exit(f"amalgamate: penstock.hpp does not reach {name}")
+    return result
+
+
+def main():
+    files = generate()
+    check = "--check" in sys.argv[1:]
+    stale = []
+    for name, text in files.items():
+        path = TARGET / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    extra = sorted(p.name for p in TARGET.glob("*") if p.name not in files) if TARGET.exists() else []
+    if check and (stale or extra):
+        sys.exit(f"amalgamate: run tools/amalgamate.py, not current: {', '.join(stale + extra)}")
+    print(f"amalgamate: {', '.join(files)}: " + (f"{len(stale)} written" if stale else "current"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Runs every check of the sources; all of them, even after one has found something.
+set -uo pipefail
+cd "$(dirname "$0")"
+export PYTHONDONTWRITEBYTECODE=1
+status=0
+for check in check_headers check_rooms check_umbrellas check_tests check_length check_style check_version; do
+  python3 "$check.py" || status=1
+done
+exit "$status"

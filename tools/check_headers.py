@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The header lists of include/penstock/CMakeLists.txt against the tree.
+
+A header belongs to the component that its __has_include guard names, and to core where it has no guard.
+`--write` brings the lists up to date.
+"""
+
+import re
+import sys
+
+from source_tree import PENSTOCK, component_of, finish, headers, includes, relative
+
+LISTS = PENSTOCK / "CMakeLists.txt"
+BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*?)(?=\n\s*LINKS)", re.DOTALL)
+
+
+def wanted():
+    """component -> its headers, as the tree has it."""
+    result = {}
+    for header in headers():
+        result.setdefault(component_of(header), []).append(relative(header))
+    return result
+
+
+def main():
+    text = LISTS.read_text(encoding="utf-8")
+    tree = wanted()
+
+    if "--write" in sys.argv[1:]:
+        def replace(match):
+            return match.group(1) + "\n".join("    " + name for name in tree.get(match.group(2), []))
+        LISTS.write_text(BLOCK.sub(replace, text), encoding="utf-8")
+        text = LISTS.read_text(encoding="utf-8")
+
+    faults = []
+    lists = {match.group(2): match.group(3).split() for match in BLOCK.finditer(text)}
+    for component in sorted(tree.keys() - lists.keys()):
+        faults.append(f"{', '.join(tree[component])}: no component '{component}' in {LISTS.name}")
+    for component, listed in sorted(lists.items()):
+        here = tree.get(component, [])
+        for name in sorted(set(here) - set(listed)):
+            faults.append(f"{name}: not listed for {component} (tools/check_headers.py --write lists it)")
+        for name in sorted(set(listed) - set(here)):
+            faults.append(f"{name}: listed for {component}, but the tree does not have it there")
+        if len(listed) != len(set(listed)):
+            faults.append(f"{component}: a header is listed twice")
+
+    # A header that includes an optional one is optional itself, and says so.
+    of = {relative(header): component_of(header) for header in headers()}
+    for header in headers():
+        name = relative(header)
+        for number, _, what in includes(header):
+            target = what.removeprefix("penstock/")
+            if what.startswith("penstock/") and target not in of:
+                faults.append(f"{name}:{number}: includes {what}, which is not there")
+            elif what.startswith("penstock/") and of[target] not in ("core", of[name]):
+                faults.append(f"{name}:{number}: includes {what} of penstock::{of[target]} without its guard")
+
+    finish("check_headers", faults, f"{len(of)} headers in {len(lists)} components")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""check_indirect_calls.py OBJECT_OR_PROGRAM SYMBOL_REGEX
+
+Disassembles the functions whose demangled name matches and fails when one of them calls through a
+register or a pointer in memory: that is what a virtual call or a std::function would look like. It also
+fails when no function matches, since then nothing was shown. A call through the global offset table
+(relative to the instruction) is the linker's and counts as direct.
+"""
+
+import re
+import subprocess
+import sys
+
+FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+INDIRECT = (
+    re.compile(r"\bcallq?\s+\*(?!.*\(%rip\))"),  # x86-64
+    re.compile(r"\bblr[a-z]*\s+x\d+"),  # AArch64
+)
+ANY_CALL = re.compile(r"\b(callq?|blr?[a-z]*)\s")
+
+
+def functions(path):
+    """(demangled name, instructions) of each function."""
+    command = ["objdump", "--disassemble", "--demangle", "--no-show-raw-insn", path]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    name, lines = None, []
+    for line in listing.splitlines():
+        found = FUNCTION.match(line)
+        if found:
+            if name is not None:
+                yield name, lines
+            name, lines = found.group(1), []
+        elif line.strip():
+            lines.append(line)
+    if name is not None:
+        yield name, lines
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    path, pattern = sys.argv[1], re.compile(sys.argv[2])
+    matched, indirect = 0, 0
+    for name, lines in functions(path):
+        if not pattern.search(name):
+            continue
+        matched += 1
+        calls = [line for line in lines if ANY_CALL.search(line)]
+        bad = [line for line in lines if any(form.search(line) for form in INDIRECT)]
+        indirect += len(bad)
+        print(f"{name}\n    {len(lines)} instructions, {len(calls)} calls, {len(bad)} of them indirect")
+        for line in bad:
+            print(f"    {line.strip()}")
+    if matched == 0:
+        sys.exit(f"no function in {path} matches {sys.argv[2]}")
+    if indirect:
+        sys.exit(f"{indirect} indirect calls")
+
+
+if __name__ == "__main__":
+    main()

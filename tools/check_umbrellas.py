@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each penstock/<room>.hpp includes every header of its room that needs no third-party library, and nothing
+else; penstock/penstock.hpp includes the umbrellas of all rooms.
+
+`--write` brings the umbrellas up to date.
+"""
+
+import sys
+
+from source_tree import PENSTOCK, ROOMS, component_of, finish, headers, includes
+from source_tree import is_detail, is_umbrella, relative, room_of
+
+LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n#pragma once\n\n"
+
+
+def wanted():
+    """umbrella -> what it includes"""
+    result = {}
+    for header in headers():
+        name = relative(header)
+        if is_umbrella(name) or is_detail(name) or component_of(header) != "core":
+            continue
+        result.setdefault(f"{room_of(name)}.hpp", []).append(f"penstock/{name}")
+    result["penstock.hpp"] = [f"penstock/{room}.hpp" for room in sorted(ROOMS) if f"{room}.hpp" in result]
+    return result
+
+
+def main():
+    faults = []
+    umbrellas = wanted()
+    for name, expected in sorted(umbrellas.items()):
+        path = PENSTOCK / name
+        if "--write" in sys.argv[1:]:
+            text = LICENCE
+            if path.exists():
+                lines = path.read_text(encoding="utf-8").splitlines()
+                text = "\n".join(line for line in lines if not line.startswith("#include"))
+            text = text.rstrip("\n") + "\n\n" + "".join(f"#include <{header}>\n" for header in expected)
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
+        if not path.exists():
+            faults.append(f"{name} is not there (tools/check_umbrellas.py --write makes it)")
+            continue
+        listed = [what for _, _, what in includes(path)]
+        for missing in sorted(set(expected) - set(listed)):
+            faults.append(f"{name} does not include {missing}")
+        for extra in sorted(set(listed) - set(expected)):
+            faults.append(f"{name} includes {extra}, which does not belong there")
+    for header in headers():
+        name = relative(header)
+        if is_umbrella(name) and name not in umbrellas:
+            faults.append(f"{name} belongs to no room")
+    finish("check_umbrellas", faults, f"{len(umbrellas)} umbrellas")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# shellcheck shell=bash
+# To be sourced. Finds what a build needs and is not there, and gets it through apt-get; asks apt for
+# nothing when nothing is missing.
+
+# have_header <header>: can the C++ compiler include it?
+have_header() {
+  command -v g++ >/dev/null && printf '#include <%s>\n' "$1" | g++ -x c++ -fsyntax-only - 2>/dev/null
+}
+
+# newest_clang: a Clang that knows enough C++20, 16 before any newer one
+newest_clang() {
+  local version
+  for version in 16 17 18 19 20 21 22; do
+    if command -v "clang++-$version" >/dev/null; then
+      echo "clang++-$version"
+      return
+    fi
+  done
+  if command -v clang++ >/dev/null && [ "$(clang++ -dumpversion | cut -d. -f1)" -ge 16 ]; then
+    echo clang++
+  fi
+}
+
+apt_has() { apt-cache show "$1" >/dev/null 2>&1; }
+
+# as_root <command>...
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "not root and no sudo; please run: $*" >&2
+    return 1
+  fi
+}
+
+# install_missing build|tests: what the demonstration needs, or that and what the tests need
+install_missing() {
+  local wanted=() optional=() package version
+  command -v g++ >/dev/null || wanted+=(g++)
+  command -v cmake >/dev/null || wanted+=(cmake)
+  command -v ninja >/dev/null || wanted+=(ninja-build)
+  command -v python3 >/dev/null || wanted+=(python3)
+  have_header zstd.h || wanted+=(libzstd-dev)
+  have_header libdeflate.h || wanted+=(libdeflate-dev)
+  [ -d /usr/share/datasets/fashion-mnist ] || optional+=(dataset-fashion-mnist)
+  if [ "$1" = tests ]; then
+    command -v ccache >/dev/null || wanted+=(ccache)
+    command -v objdump >/dev/null || wanted+=(binutils)
+    command -v tar >/dev/null || wanted+=(tar)
+    [ -e /usr/include/catch2 ] || wanted+=(catch2)
+    [ -n "$(newest_clang)" ] || wanted+=(clang)
+    command -v valgrind >/dev/null || optional+=(valgrind)
+  fi
+
+  if [ "${#wanted[@]}" -gt 0 ] || { [ "${#optional[@]}" -gt 0 ] && command -v apt-get >/dev/null; }; then
+    if ! command -v apt-get >/dev/null; then
+      echo "please install: ${wanted[*]} (no apt-get here to do it)" >&2
+      return 1
+    fi
+    # Lists that are missing or old make every name unknown.
+    as_root apt-get update -qq
+    for package in "${!wanted[@]}"; do
+      [ "${wanted[package]}" = clang ] || continue
+      for version in 16 22 21 20 19 18 17; do
+        if apt_has "clang-$version"; then
+          wanted[package]="clang-$version"
+          break
+        fi
+      done
+    done
+    for package in "${optional[@]}"; do
+      if apt_has "$package"; then
+        wanted+=("$package")
+      else
+        echo "apt has no $package; what needs it says so and goes on" >&2
+      fi
+    done
+    if [ "${#wanted[@]}" -gt 0 ]; then
+      as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}"
+    fi
+  fi
+
+  version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9]*\.[0-9]*\).*/\1/p')
+  if [ "$(printf '%s\n3.25\n' "$version" | sort -V | head -n 1)" != 3.25 ]; then
+    echo "CMake 3.25 or newer is needed, this is $version" >&2
+    return 1
+  fi
+}

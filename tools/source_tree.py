@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the checks share: where things are, and how a header is read."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
+PENSTOCK = INCLUDE / "penstock"
+ROOMS = ("core", "order", "storage", "codec", "source", "stage", "run", "device", "observe", "integration")
+
+INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+GUARD = re.compile(r'#error "penstock/\S+ needs .*: link penstock::(\w+)"')
+
+
+def relative(path):
+    """The path of a header as it is included, without the leading penstock/."""
+    return path.relative_to(PENSTOCK).as_posix()
+
+
+def headers():
+    """Every header of the tree, sorted by its path."""
+    return sorted(p for p in PENSTOCK.rglob("*.hpp"))
+
+
+def room_of(name):
+    """The room of `stage/batch.hpp`; None for the umbrellas beside the rooms."""
+    return name.split("/")[0] if "/" in name else None
+
+
+def is_umbrella(name):
+    return "/" not in name
+
+
+def is_detail(name):
+    return "/detail/" in name
+
+
+def component_of(path):
+    """The component that a header names in its __has_include guard; core where it has none."""
+    found = GUARD.search(path.read_text(encoding="utf-8"))
+    return found.group(1) if found else "core"
+
+
+def includes(path):
+    """(line number, opening character, what) of each include line."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        found = INCLUDE_LINE.match(line)
+        if found:
+            yield number, found.group(1), found.group(2)
+
+
+TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)"""
+    r"""|(?P<literal>R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+')""",
+    re.DOTALL,
+)
+
+
+def strip(text, keep_strings):
+    """C++ source without comments, and without literals unless asked to keep them; line numbers stay true."""
+
+    def replace(match):
+        if match.group("literal") and keep_strings:
+            return match.group(0)
+        return ("" if match.group("comment") else '""') + "\n" * match.group(0).count("\n")
+
+    return TOKEN.sub(replace, text)
+
+
+def finish(tool, faults, looked_at):
+    """Prints the faults and ends the program: status 1 when there is one."""
+    for fault in faults:
+        print(f"{tool}: {fault}")
+    if faults:
+        sys.exit(1)
+    print(f"{tool}: {looked_at} looked at, nothing found")

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Builds and tests everything on a machine that has git and a shell: tools/test.sh [--full]
+#
+# Installs what is missing (Debian, Ubuntu), builds with GCC, then runs one test run with ctest: the unit
+# tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources.
+# --full adds the sanitizers, Clang's own build, the unity and minimal builds, the single header, and longer
+# property tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/install_missing.sh
+source tools/install_missing.sh
+
+full=0
+for argument in "$@"; do
+  case "$argument" in
+    --full) full=1 ;;
+    *) echo "usage: tools/test.sh [--full]" >&2; exit 2 ;;
+  esac
+done
+
+install_missing tests
+jobs=$(nproc)
+clang=$(newest_clang)
+export PYTHONDONTWRITEBYTECODE=1
+settings=("-DPython3_EXECUTABLE=$(command -v python3)")
+
+# preset <name> [setting]...: configures, builds and tests one preset
+preset() {
+  local name=$1
+  shift
+  echo "== $name"
+  cmake --preset "$name" "${settings[@]}" "$@"
+  cmake --build --preset "$name" -j "$jobs"
+  # Address randomisation wider than the thread sanitizer knows makes it give up before main.
+  local plain=()
+  if [ "$name" = gcc-tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
+    plain=(setarch "$(uname -m)" -R)
+  fi
+  "${plain[@]}" ctest --preset "$name" -j "$jobs" --no-label-summary
+}
+
+if [ "$full" = 1 ]; then
+  preset gcc-asan-ubsan
+  preset gcc-tsan
+  preset clang "-DCMAKE_CXX_COMPILER=$clang"
+  preset unity
+  preset minimal
+  preset single-header
+  export PENSTOCK_LONG_TESTS=1
+fi
+preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang"
