@@ -25,8 +25,8 @@ else()
               $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
               $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # What GCC 12 says about sizes, once inlined, is often wrong, and of std::string's own code (GCC bugs 105329,
-    # 105651); the address sanitizer tells instead.
+    # What GCC 12 says about sizes, once inlined, is often wrong, and of std::string's own code (GCC bugs
+    # 105329, 105651); the address sanitizer tells instead.
     target_compile_options(penstock_dev_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
                                                         -Wno-stringop-overread)
   endif()

@@ -34,7 +34,8 @@ std::string first_text(const penstock::webdataset<penstock::file>& data) {
   const auto reader = data.open();
   decltype(data.open())::worker worker;
   std::string text;
-  reader.evaluate({0, 0}, worker, [&](const auto& s) { text = std::string(penstock::text_of(s.member(0).finish())); });
+  reader.evaluate({0, 0}, worker,
+                  [&](const auto& s) { text = std::string(penstock::text_of(s.member(0).finish())); });
   return text;
 }
 
@@ -65,7 +66,9 @@ TEST_CASE("source/index_policy: transient writes nothing") {
   CHECK_FALSE(fs::exists(dir / "s.tar.penstock-index"));
 }
 
-TEST_CASE("source/index_policy: an index of another state of the shard is built again, or refused with both names") {
+TEST_CASE(
+    "source/index_policy: an index of another state of the shard is built again, or refused with both "
+    "names") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);
@@ -138,7 +141,8 @@ TEST_CASE("source/index_policy: an index that is damaged or lost after the plan 
 TEST_CASE("source/index_policy: a missing index is an error only where one is required") {
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");
-  CHECK_THROWS_WITH(webdataset(dir / "s.tar", {.index = index_policy::require}), penstock_test::contains("does not exist"));
+  CHECK_THROWS_WITH(webdataset(dir / "s.tar", {.index = index_policy::require}),
+                    penstock_test::contains("does not exist"));
   CHECK_FALSE(fs::exists(dir / "s.tar.penstock-index"));
 }
 

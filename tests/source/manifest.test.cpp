@@ -9,7 +9,11 @@
 using penstock::manifest;
 
 TEST_CASE("source/manifest: places of samples, with shards that have none") {
-  const manifest all({{"d/a", 10, 0, 0, 1}, {"d/b", 20, 3, 30, 2}, {"d/c", 20, 0, 0, 3}, {"d/d", 5, 2, 7, 4}, {"d/e", 5, 0, 0, 5}});
+  const manifest all({{"d/a", 10, 0, 0, 1},
+                      {"d/b", 20, 3, 30, 2},
+                      {"d/c", 20, 0, 0, 3},
+                      {"d/d", 5, 2, 7, 4},
+                      {"d/e", 5, 0, 0, 5}});
   CHECK(all.samples() == 5);
   CHECK(all.bytes() == 60);
   CHECK(all.payload() == 37);

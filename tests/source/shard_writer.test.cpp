@@ -35,12 +35,15 @@ TEST_CASE("source/shard_writer: a new shard when one is full, by count or by byt
   CHECK(fs::exists(dir / "s-10.tar"));
 }
 
-TEST_CASE("source/shard_writer: its manifest is the one that the reader makes, and indexes are written when asked for") {
+TEST_CASE(
+    "source/shard_writer: its manifest is the one that the reader makes, and indexes are written when asked "
+    "for") {
   const penstock_test::temp_dir dir;
   shard_writer out((dir / "t-%02d.tar").string(), {.maxcount = 10, .tar = {.index = true}});
   for (int i = 0; i < 25; ++i) out.write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
   const auto made = out.close();
-  const penstock::webdataset data((dir / "t-{00..02}.tar").string(), {.index = penstock::index_policy::require});
+  const penstock::webdataset data((dir / "t-{00..02}.tar").string(),
+                                  {.index = penstock::index_policy::require});
   CHECK(data.size() == 25);
   CHECK(data.fingerprint() == made.fingerprint());
   CHECK(*data.starts() == *made.starts());
@@ -60,7 +63,9 @@ TEST_CASE("source/shard_writer: names from patterns and prefixes") {
   CHECK_THROWS_AS(shard_writer("a", {.maxcount = 0}), penstock::error);
 }
 
-TEST_CASE("source/shard_writer: nothing written, nothing there; a writer that is not closed leaves whole shards only") {
+TEST_CASE(
+    "source/shard_writer: nothing written, nothing there; a writer that is not closed leaves whole shards "
+    "only") {
   const penstock_test::temp_dir dir;
   CHECK(shard_writer((dir / "e").string()).close().shards().empty());
   CHECK(fs::is_empty(dir.path()));

@@ -71,10 +71,11 @@ TEST_CASE("storage/braces: what cannot be meant is an error and costs nothing") 
 
 TEST_CASE("storage/braces: the same names as Bash") {
   if (!penstock_test::have_program("bash", "bash --version")) return;
-  for (const char* pattern : {"a-{0..12}", "{01..10..3}-{x,y{1,2}}", "{z..w}", "p{,q}{5..3}", "{{1..2},{a..b}}-{003..001}",
-                              "{-3..3..2}", "{0001..3}", "{a,b}{c}{d,}"}) {
+  for (const char* pattern : {"a-{0..12}", "{01..10..3}-{x,y{1,2}}", "{z..w}", "p{,q}{5..3}",
+                              "{{1..2},{a..b}}-{003..001}", "{-3..3..2}", "{0001..3}", "{a,b}{c}{d,}"}) {
     std::string ours;
     for (const std::string& name : penstock::expand_braces(pattern)) ours += name + "\n";
-    CHECK(penstock_test::run_program("bash -c 'printf \"%s\\n\" " + std::string(pattern) + "'").output == ours);
+    CHECK(penstock_test::run_program("bash -c 'printf \"%s\\n\" " + std::string(pattern) + "'").output ==
+          ours);
   }
 }

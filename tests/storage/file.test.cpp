@@ -21,9 +21,12 @@
 
 namespace {
 
-void put_file(const std::filesystem::path& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+void put_file(const std::filesystem::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
 
-std::string file_text(const penstock::file::session& session, penstock::object_id id, std::uint64_t offset, std::size_t n) {
+std::string file_text(const penstock::file::session& session, penstock::object_id id, std::uint64_t offset,
+                      std::size_t n) {
   std::string text(n, '\0');
   session.read(id, offset, {reinterpret_cast<std::byte*>(text.data()), n});
   return text;
@@ -95,7 +98,8 @@ TEST_CASE("storage/file: what cannot be opened says which file, why, and what to
   } else {
     put_file(dir / "secret", "x");
     ::chmod((dir / "secret").c_str(), 0);
-    CHECK_THAT(file_error(penstock::file((dir / "secret").string())).what(), penstock_test::contains("Permission denied"));
+    CHECK_THAT(file_error(penstock::file((dir / "secret").string())).what(),
+               penstock_test::contains("Permission denied"));
   }
   const auto session = penstock::file((dir / "none.tar").string()).connect();
   session.will_need(0, 0, 1);  // a hint never throws
@@ -106,7 +110,8 @@ TEST_CASE("storage/file: a range beyond the end is an error that names the offse
   const penstock_test::temp_dir dir;
   put_file(dir / "a", "hello");
   const auto session = penstock::file((dir / "a").string()).connect();
-  for (const std::uint64_t offset : {std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{100}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{100}, ~std::uint64_t{0}}) {
     std::array<std::byte, 3> three{};
     try {
       session.read(0, offset, three);
@@ -126,9 +131,9 @@ TEST_CASE("storage/file: many reads, adjacent ones together, each with its own o
   const auto session = penstock::file((dir / "{a,b,c}").string()).connect();
   std::string into(14, '-');
   auto* to = reinterpret_cast<std::byte*>(into.data());
-  const std::vector<penstock::read_request> requests{{0, 0, {to, 3}},     {0, 3, {to + 3, 2}}, {0, 5, {to + 5, 1}},
-                                                     {1, 6, {to + 6, 2}}, {1, 8, {to + 8, 2}}, {1, 10, {to + 10, 2}},
-                                                     {2, 0, {to + 12, 2}}};
+  const std::vector<penstock::read_request> requests{
+      {0, 0, {to, 3}},     {0, 3, {to + 3, 2}},   {0, 5, {to + 5, 1}}, {1, 6, {to + 6, 2}},
+      {1, 8, {to + 8, 2}}, {1, 10, {to + 10, 2}}, {2, 0, {to + 12, 2}}};
   std::vector<int> outcome(requests.size(), -1);
   session.read_many(requests, [&](std::size_t i, const std::exception_ptr& e) { outcome[i] = e ? 1 : 0; });
   CHECK(outcome == std::vector<int>{0, 0, 0, 0, 0, 1, 1});
@@ -158,7 +163,8 @@ TEST_CASE("storage/file: a file that shrinks while it is open is an error, not a
 TEST_CASE("storage/file: 10,000 files under a limit of 1,024 descriptors, from four threads") {
   const penstock_test::temp_dir dir;
   constexpr std::uint32_t count = 10'000;
-  for (std::uint32_t i = 0; i < count; ++i) put_file(dir / ("f" + std::to_string(i)), std::to_string(i) + ".");
+  for (std::uint32_t i = 0; i < count; ++i)
+    put_file(dir / ("f" + std::to_string(i)), std::to_string(i) + ".");
   const fewer_descriptors limit(1024);
   const auto session = penstock::file((dir / "f{0..9999}").string()).connect();
   CHECK(session.descriptor_limit() == 512);
@@ -180,7 +186,8 @@ TEST_CASE("storage/file: 10,000 files under a limit of 1,024 descriptors, from f
 
 TEST_CASE("storage/file: threads that share few descriptors read the right files") {
   const penstock_test::temp_dir dir;
-  for (int i = 0; i < 20; ++i) put_file(dir / ("f" + std::to_string(i)), std::string(100, static_cast<char>('a' + i)));
+  for (int i = 0; i < 20; ++i)
+    put_file(dir / ("f" + std::to_string(i)), std::string(100, static_cast<char>('a' + i)));
   const auto session = penstock::file((dir / "f{0..19}").string(), {.descriptors = 2}).connect();
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

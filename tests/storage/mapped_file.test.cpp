@@ -22,8 +22,8 @@ TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {
   std::ofstream(dir / "a0") << "hello";
   std::ofstream(dir / "a1") << std::string(100'000, 'x') << "end";
   std::ofstream(dir / "a2");
-  for (const auto access :
-       {penstock::access_pattern::normal, penstock::access_pattern::random, penstock::access_pattern::sequential}) {
+  for (const auto access : {penstock::access_pattern::normal, penstock::access_pattern::random,
+                            penstock::access_pattern::sequential}) {
     const auto session = penstock::mapped_file((dir / "a{0..2}").string(), {.access = access}).connect();
     CHECK(text_of(session.view(0, 1, 3)) == "ell");
     CHECK(session.size(1) == 100'003);
@@ -35,7 +35,8 @@ TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {
     session.will_need(1, 5000, 10'000'000);
     session.will_need(1, 10'000'000, 1);
     session.will_need(2, 0, 10);
-    CHECK_THROWS_WITH(session.view(0, 3, 3), penstock_test::contains("ends at 5") && penstock_test::contains("offset 3"));
+    CHECK_THROWS_WITH(session.view(0, 3, 3),
+                      penstock_test::contains("ends at 5") && penstock_test::contains("offset 3"));
     CHECK_THROWS_AS(session.view(2, 0, 1), penstock::error);
   }
 }
@@ -56,7 +57,8 @@ TEST_CASE("storage/mapped_file: views live as long as the session, and one that 
 TEST_CASE("storage/mapped_file: what cannot be opened says which file and why") {
   const penstock_test::temp_dir dir;
   const auto session = penstock::mapped_file({(dir / "none").c_str(), dir.path().c_str()}).connect();
-  CHECK_THROWS_WITH(session.size(0), penstock_test::contains("No such file") && penstock_test::contains("none"));
+  CHECK_THROWS_WITH(session.size(0),
+                    penstock_test::contains("No such file") && penstock_test::contains("none"));
   CHECK_THROWS_WITH(session.size(1), penstock_test::contains("is a folder"));
   CHECK_THROWS_AS(session.size(2), penstock::error);
   session.will_need(0, 0, 1);  // a hint never throws

@@ -44,7 +44,8 @@ TEST_CASE("storage/memory_files: wrong ranges, objects and names are errors") {
   held.add("a", "hello");
   const auto session = held.connect();
   std::array<std::byte, 4> four{};
-  CHECK_THROWS_WITH(session.read(0, 2, four), penstock_test::contains("file a") && penstock_test::contains("offset 2"));
+  CHECK_THROWS_WITH(session.read(0, 2, four),
+                    penstock_test::contains("file a") && penstock_test::contains("offset 2"));
   CHECK_THROWS_AS(session.view(0, ~std::uint64_t{0}, 2), penstock::error);
   CHECK_THROWS_AS(session.view(1, 0, 0), penstock::error);
   CHECK_THROWS_WITH(held.add("a", "again"), penstock_test::contains("already"));

@@ -24,13 +24,14 @@ struct program_result {
   std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> part{};
-  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) != 0;) result.output.append(part.data(), n);
+  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) != 0;)
+    result.output.append(part.data(), n);
   result.status = ::pclose(pipe);
   return result;
 }
 
-/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every program must be
-/// there, it fails instead.
+/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every
+/// program must be there, it fails instead.
 [[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
   if (run_program(probe).status == 0) return true;
   const char* ci = std::getenv("CI");

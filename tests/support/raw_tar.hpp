@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Tar archives block by block, right and wrong ones; written apart from the library, so that it does not test itself.
+// Tar archives block by block, right and wrong ones; written apart from the library, so that it does not test
+// itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,21 +18,22 @@ class raw_tar {
  public:
   enum class dialect { v7, ustar, gnu };
 
-  raw_tar& member(std::string_view name, std::string_view content, char type = '0', dialect kind = dialect::ustar) {
+  raw_tar& member(std::string_view name, std::string_view content, char type = '0',
+                  dialect kind = dialect::ustar) {
     header(name, content.size(), type, kind);
     return body(content);
   }
   raw_tar& header(std::string_view name, std::uint64_t size, char type = '0', dialect kind = dialect::ustar,
                   std::string_view prefix = {}) {
     char block[512] = {};
-    std::memcpy(block, name.data(), name.size() < 100 ? name.size() : 100);
+    name.copy(block, 100);
     std::snprintf(block + 100, 8, "%07o", 0644);
     std::snprintf(block + 124, 12, "%011llo", static_cast<unsigned long long>(size));
     std::snprintf(block + 136, 12, "%011o", 0);
     block[156] = type;
     if (kind == dialect::ustar) std::memcpy(block + 257, "ustar\00000", 8);
     if (kind == dialect::gnu) std::memcpy(block + 257, "ustar  \0", 8);
-    std::memcpy(block + 345, prefix.data(), prefix.size());
+    prefix.copy(block + 345, 155);
     last_ = bytes.size();
     bytes.append(block, sizeof(block));
     seal();

@@ -75,6 +75,8 @@ class step_view {
   [[nodiscard]] constexpr std::uint64_t slots() const noexcept { return slots_; }
   [[nodiscard]] constexpr std::uint64_t valid() const noexcept { return valid_; }
 
+  /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
+  [[nodiscard]] constexpr bool contiguous() const noexcept { return !laned_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
     return base_ + (laned_ ? sorted_.offset(begin_ + slot) : slot);

@@ -4,7 +4,9 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/run/payload.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,13 +32,32 @@ class batch_handle {
   using element = typename parts::element;
 
   batch_handle() = default;
-  batch_handle(std::shared_ptr<Core> core, payload* p) noexcept : core_(std::move(core)), payload_(p) {}
-  batch_handle(batch_handle&& other) noexcept : core_(std::move(other.core_)), payload_(std::exchange(other.payload_, nullptr)) {}
+  /// Takes one share of the payload, which keeps its pool alive.
+  batch_handle(payload* p, const batch_part& part) noexcept
+      : payload_(p),
+        first_(static_cast<std::size_t>(part.first)),
+        slots_(static_cast<std::size_t>(part.slots)),
+        valid_(static_cast<std::size_t>(part.valid)),
+        global_(static_cast<std::size_t>(part.global)),
+        place_(part.delivered) {}
+  batch_handle(batch_handle&& other) noexcept
+      : payload_(std::exchange(other.payload_, nullptr)),
+        first_(other.first_),
+        slots_(other.slots_),
+        valid_(other.valid_),
+        global_(other.global_),
+        place_(other.place_),
+        mask_(std::move(other.mask_)) {}
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();
-      core_ = std::move(other.core_);
       payload_ = std::exchange(other.payload_, nullptr);
+      first_ = other.first_;
+      slots_ = other.slots_;
+      valid_ = other.valid_;
+      global_ = other.global_;
+      place_ = other.place_;
+      mask_ = std::move(other.mask_);
     }
     return *this;
   }
@@ -44,51 +65,45 @@ class batch_handle {
 
   /// Gives the memory back to the pool.
   void reset() noexcept {
-    if (payload_ == nullptr) return;
-    core_->give_back(std::exchange(payload_, nullptr));
-    core_.reset();
+    if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
 
   /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(payload_->slots); }
+  [[nodiscard]] std::size_t size() const { return slots_; }
   /// Slots that hold a sample; they come first.
-  [[nodiscard]] std::size_t valid_size() const { return static_cast<std::size_t>(payload_->valid); }
+  [[nodiscard]] std::size_t valid_size() const { return valid_; }
   /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's.
-  [[nodiscard]] std::size_t global_size() const { return static_cast<std::size_t>(payload_->global); }
-  /// 1 for each slot that holds a sample, 0 for padding.
+  [[nodiscard]] std::size_t global_size() const { return global_; }
+  /// 1 for each slot that holds a sample, 0 for padding. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    payload_->mask.assign(size(), 0);
-    for (std::size_t i = 0; i < valid_size(); ++i) payload_->mask[i] = 1;
-    return payload_->mask;
+    if (mask_ == nullptr) {
+      mask_ = std::make_unique<std::uint8_t[]>(slots_);
+      std::fill_n(mask_.get(), valid_, std::uint8_t{1});
+    }
+    return {mask_.get(), slots_};
   }
-  [[nodiscard]] std::uint64_t epoch() const { return payload_->delivered.epoch; }
+  [[nodiscard]] std::uint64_t epoch() const { return place_.epoch; }
   /// The number of this batch in its epoch.
-  [[nodiscard]] std::uint64_t step() const { return payload_->delivered.index; }
+  [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
   /// The global position of each sample. Allocates.
   [[nodiscard]] std::vector<position> positions() const {
-    if constexpr (parts::direct) {
-      std::vector<position> all;
-      for (std::uint64_t slot = 0; slot < payload_->valid; ++slot) all.push_back({payload_->epoch, payload_->index(slot)});
-      return all;
-    } else {
-      return payload_->gathered;
-    }
+    return Core::positions(*payload_, first_, valid_);
   }
   /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
   {
     std::vector<std::string> all;
-    for (const position at : positions()) all.push_back(core_->key(at));
+    for (const position at : positions()) all.push_back(core().key(at));
     return all;
   }
 
   /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return payload_->columns.template column<I>().view(size());
+    return payload_->columns.template column<I>().view(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -116,14 +131,18 @@ class batch_handle {
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
-      return core_->engine.device().data(payload_->transfer, I);
+      return core().engine.device().data(payload_->transfer, I);
     else
-      return payload_->columns.bytes(size())[I].data();
+      return payload_->columns.bytes(first_, slots_)[I].data();
   }
 
  private:
-  std::shared_ptr<Core> core_;
+  [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
+
   payload* payload_ = nullptr;
+  std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
+  position place_;
+  mutable std::unique_ptr<std::uint8_t[]> mask_;
 };
 
 template <class T>

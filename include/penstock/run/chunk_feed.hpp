@@ -81,31 +81,31 @@ class chunk_feed {
     fresh_ = false;
   }
 
-  void prepare(placement_type& p) {
-    p.delivered = {epoch_, ordinal_};
+  void prepare(placement_type& p, std::size_t /*most*/) {
+    p.parts.assign(1, {});
     p.epoch = source_epoch();
     p.listed = false;
+    p.last = false;
+    batch_part& part = p.parts[0];
+    part.delivered = {epoch_, ordinal_};
     if constexpr (parts::forward) {
-      p.slots = chunk_;
-      p.valid = 0;
-      p.last = false;
-      p.view = step_view(ordinal_, chunk_, 1, 0, chunk_, chunk_);
+      p.slots = part.slots = chunk_;  // how many there are is known when they are pulled
+      part.view = step_view(ordinal_, chunk_, 1, 0, chunk_, chunk_);
       ordinal_ += chunk_;
     } else {
       const std::uint64_t count = std::min(chunk_, inputs_ - std::min(inputs_, ordinal_));
-      p.slots = p.valid = count;
+      p.slots = part.slots = part.valid = count;
       p.last = ordinal_ + count >= inputs_;
+      p.indices.clear();
       if constexpr (parts::has_cursor) {
         p.listed = true;
-        p.indices.clear();
         draw(count, &p.indices);
         bind_listed(p);
       } else if (local_world_ == 1 && mine_.lanes == 1) {
-        p.view = step_view(ordinal_, count, 1, 0, count, count);
+        part.view = step_view(ordinal_, count, 1, 0, count, count);
         orders_->rebind(p.binding, p.epoch, ordinal_, ordinal_ + count);
       } else {
         p.listed = true;
-        p.indices.clear();
         for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(mine_.at(ordinal_ + i)[0]);
         bind_listed(p);
       }

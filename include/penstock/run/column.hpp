@@ -22,7 +22,8 @@
 /// One field of a block: where its values are written, and how they become one piece.
 ///
 /// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by workers, each slot once;
-/// `finish(slots, valid)` by whoever ends the last grain; `view(slots)` for the consumer. `copy(...)` moves rows between blocks.
+/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the consumer. `copy(...)` moves rows
+/// between blocks. A block of several batches has fixed columns only: for the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 /// A failure that belongs to one slot.
@@ -91,7 +92,7 @@ class fixed_column {
 
   template <class U>
   void write(std::size_t slot, U&& value) {
-    value_type* into = values() + slot * stored::elements;
+    value_type* into = row(slot);
     if constexpr (static_array_expression<U>)
       value.write_to(into);
     else if constexpr (stored::scalar)
@@ -99,8 +100,9 @@ class fixed_column {
     else
       std::copy(value.begin(), value.end(), into);
   }
-  void finish(std::size_t slots, std::size_t valid) {
-    if (valid < slots) std::memset(static_cast<void*>(values() + valid * stored::elements), 0, (slots - valid) * row_bytes);
+  /// Ends rows [first, first + slots), of which `valid` were written.
+  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
   /// Rows [from, from + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const fixed_column& other, std::size_t from, std::size_t count) {
@@ -109,20 +111,24 @@ class fixed_column {
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
 
-  [[nodiscard]] auto view(std::size_t slots) const {
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     if constexpr (stored::scalar) {
-      return std::span<const value_type>(values(), slots);
+      return std::span<const value_type>(row(first), slots);
     } else if constexpr (static_array_expression<V>) {
-      return tensor_view<const value_type>(values(), V::static_shape.prepend(slots));
+      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
     } else {
-      return tensor_view<const value_type>(values(), extents(slots, stored::elements));
+      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
     }
   }
-  [[nodiscard]] bytes_view bytes(std::size_t slots) const { return {memory_.data(), slots * row_bytes}; }
+  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
+    return {memory_.data() + first * row_bytes, slots * row_bytes};
+  }
 
  private:
   static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
-  [[nodiscard]] value_type* values() const { return reinterpret_cast<value_type*>(memory_.data()); }
+  [[nodiscard]] value_type* row(std::size_t slot) const {
+    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
 
   slot_memory<Session> memory_;
 };
@@ -183,8 +189,7 @@ class flexible_column {
   }
 
   /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than the first one's.
-  void finish(std::size_t slots, std::size_t valid) {
-    slots_ = slots;
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
     if constexpr (stacks)
       finish_stack(slots, valid);
     else if constexpr (pads)
@@ -204,7 +209,7 @@ class flexible_column {
   [[nodiscard]] const extents& shape() const { return shape_; }
   void expect(const extents& shape) { shape_ = shape; }
 
-  [[nodiscard]] auto view(std::size_t slots) const {
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
     if constexpr (stacks)
       return tensor_view<const T>(in_place(0), shape_.prepend(slots));
     else if constexpr (pads)
@@ -212,7 +217,7 @@ class flexible_column {
     else
       return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
   }
-  [[nodiscard]] bytes_view bytes(std::size_t slots) const {
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
     if constexpr (stacks || pads)
       return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
     else
@@ -310,7 +315,6 @@ class flexible_column {
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;
-  std::size_t slots_ = 0;
   bool aside_ = false;
   extents shape_;
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
@@ -333,7 +337,7 @@ class whole_column {
   void write(std::size_t slot, U&& value) {
     make_whole(std::forward<U>(value), values_[slot]);
   }
-  void finish(std::size_t, std::size_t) {}
+  void finish(std::size_t, std::size_t, std::size_t) {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
   [[nodiscard]] W& operator[](std::size_t slot) { return values_[slot]; }

@@ -62,8 +62,8 @@ class column_set {
       std::get<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
-  void finish(std::size_t slots, std::size_t valid) {
-    each([&](auto& column) { column.finish(slots, valid); });
+  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+    each([&](auto& column) { column.finish(first, slots, valid); });
   }
   void copy(std::size_t to, const column_set& other, std::size_t from, std::size_t count) {
     both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, from, count); });
@@ -80,8 +80,8 @@ class column_set {
   [[nodiscard]] auto& column() {
     return std::get<I>(columns_);
   }
-  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t slots) const {
-    return std::apply([&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(slots)...}; }, columns_);
+  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
+    return std::apply([&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; }, columns_);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/order/tail.hpp>
+#include <penstock/run/batch_handle.hpp>
 #include <penstock/run/engine.hpp>
 #include <penstock/run/state.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -96,13 +98,14 @@ selection select_between(const std::tuple<Stages...>& stages) {
 
 /// What a run owns and its batches keep alive: the engine, and for plans that go through chunks the gathering of rows into batches.
 template <class Plan>
-class run_core {
+class run_core : public std::enable_shared_from_this<run_core<Plan>> {
   using parts = plan_parts<Plan>;
 
  public:
   using plan_type = Plan;
   using engine_type = penstock::engine<Plan>;
   using payload_type = typename engine_type::payload_type;
+  using batch_type = batch_handle<run_core>;
 
   run_core(const Plan& p, run_options options, std::stop_token token)
       : engine(p, options, std::move(token)), batches_(*engine.options().depth) {
@@ -120,11 +123,11 @@ class run_core {
 
   engine_type engine;
 
-  void give_back(payload_type* p) noexcept {
-    if constexpr (parts::direct)
-      engine.give_back(p);
-    else
-      batches_.give_back(p);
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  static void give_up(payload_type& p, std::uint32_t shares) noexcept {
+    if (!p.release(shares)) return;
+    const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
+    static_cast<run_core*>(owner.get())->give_back(&p);
   }
   [[nodiscard]] std::string key(position at) const {
     const auto source = engine_orders().sample_at(at);
@@ -135,12 +138,34 @@ class run_core {
   }
   [[nodiscard]] const auto& engine_orders() const { return const_cast<engine_type&>(engine).feed().orders(); }
 
-  /// The next batch of `epoch`; null at its end or when the run was stopped. Throws what belongs to that batch.
-  payload_type* next_batch(std::uint64_t epoch) {
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
     if constexpr (parts::direct)
       return next_direct(epoch);
     else
       return next_gathered(epoch);
+  }
+  /// The positions of the rows of a batch.
+  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+    std::vector<position> all;
+    all.reserve(count);
+    for (std::size_t row = first; row < first + count; ++row) {
+      if constexpr (parts::direct)
+        all.push_back({p.epoch, p.index(row)});
+      else if (p.gathered.empty())  // a piece of a chunk
+        all.push_back({p.epoch, p.index(p.sources[row])});
+      else
+        all.push_back(p.gathered[row]);
+    }
+    return all;
+  }
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept {
+    if constexpr (parts::direct) {
+      if (block_ != nullptr) give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+    } else {
+      drop_chunk();
+    }
   }
   /// The next row of a loop without batches, in a chunk that is held until the row after it is asked for.
   auto* next_row(std::uint64_t epoch)
@@ -159,7 +184,7 @@ class run_core {
 
   /// Goes to a place; drops what was begun.
   void seek(const state& s) {
-    if (chunk_ != nullptr) engine.give_back(std::exchange(chunk_, nullptr));
+    drop();
     engine.reposition([&](auto& feed) {
       const std::uint64_t limit = std::max(feed.limit(), s.epoch + 1);
       if constexpr (parts::direct)
@@ -204,27 +229,57 @@ class run_core {
     std::rethrow_exception(what);
   }
 
-  void count(payload_type& p) {
-    std::uint64_t bytes = 0;
-    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(p.slots))) bytes += column.size();
-    engine.delivered(p.valid, bytes);
-    engine.learn_from(p);
-    engine.arrive(p);
+  /// Shares of a payload that is to be handed out in pieces nobody has counted yet.
+  static constexpr std::uint32_t many = 1u << 30;
+
+  void give_back(payload_type* p) noexcept {
+    if constexpr (!parts::direct) {
+      if (p->from_batches) {
+        batches_.give_back(p);
+        return;
+      }
+    }
+    engine.give_back(p);
+  }
+  void hand_out(payload_type& p, std::uint32_t shares) {
+    p.owner = this->shared_from_this();
+    p.shares.store(shares, std::memory_order_relaxed);
   }
 
-  payload_type* next_direct(std::uint64_t epoch) {
+  void count(payload_type& p, const batch_part& part) {
+    std::uint64_t bytes = 0;
+    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+      bytes += column.size();
+    engine.delivered(part.valid, bytes);
+  }
+
+  batch_type next_direct(std::uint64_t epoch) {
     auto& trail = engine.trail();
-    if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch()) return nullptr;
-    payload_type* p = engine.next();
-    if (p == nullptr) return nullptr;
-    if (p->what != nullptr) {
-      const std::exception_ptr what = p->what;
-      engine.give_back(p);
+    if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch()) return {};
+    if (block_ == nullptr) {
+      payload_type* p = engine.next();
+      if (p == nullptr) return {};
+      if (p->what == nullptr) {
+        engine.learn_from(*p);
+        engine.arrive(*p);
+      }
+      left_ = p->parts.size();
+      hand_out(*p, static_cast<std::uint32_t>(left_));
+      block_ = p;
+    } else if (engine.stopped()) {
+      return {};
+    }
+    payload_type& p = *block_;
+    const batch_part& part = p.parts[p.parts.size() - left_];
+    if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
+      const std::exception_ptr what = p.what;
+      drop();
       fail(what);
     }
     trail.advance();
-    count(*p);
-    return p;
+    count(p, part);
+    if (--left_ == 0) block_ = nullptr;
+    return batch_type(&p, part);
   }
 
   /// Makes `row_` of `chunk_` the next row that passes; false at the epoch's end or when stopped.
@@ -234,6 +289,8 @@ class run_core {
       if (chunk_ == nullptr) {
         chunk_ = engine.next();
         if (chunk_ == nullptr) return false;
+        hand_out(*chunk_, many);
+        pieces_ = 0;
         row_ = 0;
       }
       const std::uint64_t end = chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
@@ -258,12 +315,12 @@ class run_core {
       if (row_ < end) continue;
       if (chunk_->what != nullptr) {
         const std::exception_ptr what = chunk_->what;
-        engine.give_back(std::exchange(chunk_, nullptr));
+        drop_chunk();
         fail(what);
       }
       const bool last = chunk_->last;
-      const std::uint64_t inputs = chunk_->valid;
-      engine.give_back(std::exchange(chunk_, nullptr));
+      const std::uint64_t inputs = chunk_->parts[0].valid;
+      drop_chunk();
       row_ = 0;
       if (last) {
         if (parts::forward)
@@ -286,7 +343,7 @@ class run_core {
   /// This pass is over although there are data, or nobody knew where they end.
   void end_pass() {
     check_pass();
-    if (chunk_ != nullptr) engine.give_back(std::exchange(chunk_, nullptr));
+    drop_chunk();
     auto next = engine.trail();
     next.next_pass();
     engine.reposition([&](auto& feed) {
@@ -309,22 +366,46 @@ class run_core {
     if (engine.trail().pass() == 0) step_ = 0;
   }
 
-  payload_type* next_gathered(std::uint64_t epoch) {
+  void drop_chunk() noexcept {
+    if (chunk_ != nullptr) give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+  }
+
+  batch_type next_gathered(std::uint64_t epoch) {
     if constexpr (parts::batched) {
       while (true) {
-        if (engine.trail().epoch() != epoch) return nullptr;
-        if (end_of_steps()) return nullptr;
+        if (engine.trail().epoch() != epoch || end_of_steps()) return {};
         const std::uint64_t number = step_;
-        payload_type* p = gather(epoch);
-        if (p == nullptr) return nullptr;
-        p->delivered = {epoch, number};
+        batch_part part;
+        payload_type* p = take_piece(epoch, part);
+        if (p == nullptr) p = gather(epoch, part);
+        if (p == nullptr) return {};
+        part.delivered = {epoch, number};
+        part.global = part.valid;
         if (engine.trail().epoch() == epoch) step_ = number + 1;
+        batch_type made(p, part);
         if (steps_.look(number) == selection::verdict::pass) {
-          count(*p);
-          return p;
+          count(*p, part);
+          return made;
         }
-        give_back(p);
       }
+    } else {
+      return {};
+    }
+  }
+
+  /// A batch that is a piece of the chunk at hand as it is: no row is moved. For elements that are numbers.
+  payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
+    if constexpr (engine_type::light && !engine_type::session_type::copies) {
+      if (!rows_.trivial() || !find_row(epoch, parts::in::template has<steps_tag>)) return nullptr;
+      const std::uint64_t end = chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
+      if (end - row_ < batch_size_) return nullptr;
+      part.first = row_;
+      part.slots = part.valid = batch_size_;
+      chunk_->gathered.clear();
+      row_ += batch_size_;
+      survivors_ += batch_size_;
+      ++pieces_;
+      return chunk_;
     } else {
       return nullptr;
     }
@@ -347,38 +428,39 @@ class run_core {
   }
 
   /// Fills one batch with the rows that come; null when there are none.
-  payload_type* gather(std::uint64_t epoch) {
-    if constexpr (parts::batched) {
-      payload_type* out = batches_.take();
-      if (out == nullptr) {
-        if (batches_.made() >= batches_.most())
-          throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
-                                          " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
-        out = batches_.make(engine.device(), engine.account());
-      }
-      try {
-        fill(*out, epoch);
-      } catch (...) {
-        batches_.give_back(out);
-        throw;
-      }
-      if (out->valid == 0 || (out->valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
-        batches_.give_back(out);
-        return nullptr;
-      }
-      out->slots = at_end_ == tail::pad ? batch_size_ : out->valid;
-      if (out->slots > out->valid) out->columns.grow(static_cast<std::size_t>(out->slots), static_cast<std::size_t>(out->valid));
-      out->global = out->valid;
-      engine_type::finish_columns(*out, out->slots, out->valid);
-      if (out->what != nullptr) {
-        const std::exception_ptr what = out->what;
-        batches_.give_back(out);
-        fail(what);
-      }
-      return out;
-    } else {
+  payload_type* gather(std::uint64_t epoch, batch_part& part) {
+    payload_type* out = batches_.take();
+    if (out == nullptr) {
+      if (batches_.made() >= batches_.most())
+        throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
+                                        " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
+      out = batches_.make(engine.device(), engine.account());
+      out->from_batches = true;
+    }
+    try {
+      fill(*out, epoch);
+    } catch (...) {
+      batches_.give_back(out);
+      throw;
+    }
+    const std::uint64_t valid = out->gathered.size();
+    if (valid == 0 || (valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
+      batches_.give_back(out);
       return nullptr;
     }
+    part.valid = valid;
+    part.slots = at_end_ == tail::pad ? batch_size_ : valid;
+    engine_type::finish_columns(*out, part);
+    if (out->what != nullptr) {
+      const std::exception_ptr what = out->what;
+      batches_.give_back(out);
+      fail(what);
+    }
+    out->slots = part.slots;
+    engine.learn_from(*out);
+    engine.arrive(*out);
+    hand_out(*out, 1);
+    return out;
   }
 
   void fill(payload_type& out, std::uint64_t epoch) {
@@ -386,37 +468,39 @@ class run_core {
     out.clear_failure();
     out.gathered.clear();
     out.transferred = false;
-    out.valid = 0;
     out.columns.expect(engine.shapes());
     out.columns.begin(static_cast<std::size_t>(batch_size_));
-    while (out.valid < batch_size_ && find_row(epoch, across)) {
+    std::uint64_t filled = 0;
+    while (filled < batch_size_ && find_row(epoch, across)) {
       const std::uint64_t end = chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
       std::uint64_t count = 1;
-      if (rows_.trivial()) count = std::min(end - row_, batch_size_ - out.valid);
-      if (out.valid == 0 && row_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
+      if (rows_.trivial()) count = std::min(end - row_, batch_size_ - filled);
+      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
         std::swap(out.columns, chunk_->columns);
       else
-        out.columns.copy(static_cast<std::size_t>(out.valid), chunk_->columns, static_cast<std::size_t>(row_),
+        out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
       for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back({chunk_->epoch, chunk_index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
-      out.valid += count;
+        out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      filled += count;
       row_ += count;
       survivors_ += count;
     }
-    // Positions of errors are those of the rows gathered.
+    // Errors of collating are of these positions.
     out.listed = true;
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
     out.indices.clear();
     for (const position at : out.gathered) out.indices.push_back(at.index);
   }
-  [[nodiscard]] std::uint64_t chunk_index(std::uint32_t slot) const { return chunk_->index(slot); }
 
   payload_pool<payload_type> batches_;
   selection rows_, steps_;
   std::uint64_t batch_size_ = 1;
   tail at_end_ = tail::keep;
+  payload_type* block_ = nullptr;  // direct: what parts are left to hand out of
+  std::size_t left_ = 0;
   payload_type* chunk_ = nullptr;
+  std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, rows_to_skip_ = 0, survivors_ = 0, step_ = 0;
 };
 

@@ -93,30 +93,42 @@ class direct_feed {
     cursor_place_ = at;
   }
 
-  /// Fills a placement with the next step and goes on.
-  void prepare(placement_type& p) {
-    const position at = locate();
+  /// Fills a placement with the next steps, up to `most` of one epoch, and goes on.
+  void prepare(placement_type& p, std::size_t most) {
     const cut& c = mine();
-    p.delivered = {epoch_, step_};
+    p.parts.clear();
+    p.indices.clear();
+    p.listed = parts::has_cursor;
+    p.slots = 0;
+    std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
+    position at = locate();
     p.epoch = at.epoch;
-    p.slots = c.slots(at.index);
-    p.valid = c.valid(at.index);
-    p.global = c.count(at.index);
-    if constexpr (parts::has_cursor) {
-      p.listed = true;
-      p.indices.clear();
-      move_cursor(at, &p.indices);
-      if (!p.indices.empty()) {
-        const auto [low, high] = std::minmax_element(p.indices.begin(), p.indices.end());
-        orders().rebind(p.binding, at.epoch, *low, *high + 1);
+    do {
+      batch_part part;
+      part.first = p.slots;
+      part.slots = c.slots(at.index);
+      part.valid = c.valid(at.index);
+      part.global = c.count(at.index);
+      part.delivered = {epoch_, step_};
+      if constexpr (parts::has_cursor) {
+        move_cursor(at, &p.indices);
+        p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
+        for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+          low = std::min(low, p.indices[static_cast<std::size_t>(i)]);
+          high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
+        }
+      } else {
+        part.view = c.at(at.index);
+        low = std::min(low, at.index * c.global);
+        high = std::max(high, at.index * c.global + part.global);
       }
-    } else {
-      p.listed = false;
-      p.view = c.at(at.index);
-      const std::uint64_t first = at.index * c.global;
-      orders().rebind(p.binding, at.epoch, first, first + c.count(at.index));
-    }
-    go_on();
+      p.slots += part.slots;
+      p.parts.push_back(part);
+      go_on();
+      if (p.parts.size() == most || !more()) break;
+      at = locate();
+    } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+    if (low < high) orders().rebind(p.binding, p.epoch, low, high);
   }
 
   /// Goes on without looking: what the trailing feed does when a batch is delivered.

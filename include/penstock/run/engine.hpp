@@ -98,6 +98,7 @@ class engine {
         feed_(make_feed(p, chunk_slots(p))),
         trail_(feed_),
         chain_(make_chain(p, make_node(), *options_.seed)),
+        parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size(p)),
         ring_(options_.workers == 0u ? 1 : *options_.depth, grains(), spins()),
         in_ring_(ring_.blocks()),
@@ -130,7 +131,8 @@ class engine {
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
       throw error(errc::argument, "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                                      " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
+                                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
+                                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
                                       (options_.memory ? " or memory(bytes)" : ""));
     }
     if (!wait_for(delivered_)) return nullptr;
@@ -263,18 +265,18 @@ class engine {
   }
   /// Slots that a worker takes at a time: 32 KB of payload or so; a few where nothing is known, one where samples are large.
   std::uint64_t grain_size(const Plan&) const {
-    const std::uint64_t block = feed_.slots_per_block();
+    const std::uint64_t block = block_slots();
     if constexpr (!parts::direct) {
       return block;
     } else if constexpr (light) {
-      return std::min<std::uint64_t>(block, 8192);
+      return std::min<std::uint64_t>(block, std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
     } else {
       const std::uint64_t bytes = sample_bytes();
       return std::min<std::uint64_t>(block, bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
     }
   }
   std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return 1024;
+    if constexpr (light) return 4096;
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -282,7 +284,15 @@ class engine {
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
     }
   }
-  std::uint64_t grains() const { return (feed_.slots_per_block() + grain_slots_ - 1) / grain_slots_; }
+  std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than evaluating.
+  std::size_t parts_in_block(const run_options& given) const {
+    if constexpr (parts::direct && light && !session_type::copies) {
+      if (!given.depth) return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+    }
+    return 1;
+  }
+  std::uint64_t grains() const { return (block_slots() + grain_slots_ - 1) / grain_slots_; }
   unsigned spins() const { return *options_.workers + 1 <= usable_processors() ? 300 : 0; }
 
   void start_threads() {
@@ -325,7 +335,7 @@ class engine {
         p->clear_failure();
         p->rows = 0;
         p->transferred = false;
-        feed_.prepare(*p);
+        feed_.prepare(*p, parts_per_block_);
         p->columns.expect(shapes_);
         p->columns.begin(static_cast<std::size_t>(p->slots));
       } catch (...) {
@@ -334,7 +344,7 @@ class engine {
       }
       in_ring_[static_cast<std::size_t>(opened_ % ring_.blocks())] = p;
       ring_.open(opened_++);
-      if constexpr (hints) ahead_.opened(feed_.slots_per_block());
+      if constexpr (hints) ahead_.opened(p->slots);
     }
   }
  private:
@@ -368,13 +378,17 @@ class engine {
     if constexpr (!parts::forward) detail::innermost(w.scratch).binding = &p.binding;
     std::uint64_t samples = 0;
     if constexpr (parts::direct) {
-      const std::uint64_t first = std::min(grain * grain_slots_, p.valid), last = std::min(first + grain_slots_, p.valid);
-      samples = last - first;
-      write_slots(p, w, first, last, number % 64 == 0);
+      const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
+      for (const batch_part& part : p.parts) {
+        const std::uint64_t begin_row = std::max(first, part.first), end_row = std::min(last, part.first + part.valid);
+        if (begin_row >= end_row) continue;
+        samples += end_row - begin_row;
+        write_slots(p, part, w, begin_row, end_row, number % 64 == 0 && begin_row == first);
+      }
     } else if constexpr (parts::forward) {
       samples = pull_and_write(p, w, s, number % 64 == 0);
     } else {
-      samples = p.valid;
+      samples = p.parts[0].valid;
       write_rows(p, w, number % 64 == 0);
     }
     w.counts.grains.store(number + 1, std::memory_order_relaxed);
@@ -384,7 +398,7 @@ class engine {
   }
 
   /// Evaluates the slots [first, last) of a batch, each to its place.
-  void write_slots(payload_type& p, work& w, std::uint64_t first, std::uint64_t last, bool with_times) noexcept {
+  void write_slots(payload_type& p, const batch_part& part, work& w, std::uint64_t first, std::uint64_t last, bool with_times) noexcept {
     std::uint64_t slot = first;
     try {
       if (with_times && slot < last) {
@@ -395,7 +409,7 @@ class engine {
       }
       if constexpr (light) {
         if (!p.listed) {
-          write_light(p, w, slot, last);
+          write_light(p, part, w, slot, last);
           return;
         }
       }
@@ -413,14 +427,21 @@ class engine {
     }
   }
   /// The same with everything in registers, for elements that are numbers.
-  void write_light(payload_type& p, work& w, std::uint64_t first, std::uint64_t last) {
-    const step_view view = p.view;
-    const std::uint64_t epoch = p.epoch;
+  void write_light(payload_type& p, const batch_part& part, work& w, std::uint64_t first, std::uint64_t last) {
+    const step_view view = part.view;
+    const std::uint64_t epoch = p.epoch, base = part.first;
+    const auto& chain = chain_;
     auto& columns = p.columns;
-    for (std::uint64_t slot = first; slot < last; ++slot)
-      chain_.evaluate(
-          {epoch, view[slot]}, w.scratch,
-          [&columns, slot]<class V>(V&& value) { columns.write(static_cast<std::size_t>(slot), std::forward<V>(value)); }, untimed{});
+    const auto loop = [&](auto index_of) {
+      for (std::uint64_t slot = first; slot < last; ++slot)
+        chain.evaluate(
+            {epoch, index_of(slot)}, w.scratch,
+            [&columns, slot]<class V>(V&& value) { columns.write(static_cast<std::size_t>(slot), std::forward<V>(value)); }, untimed{});
+    };
+    if (view.contiguous())
+      loop([shift = view[0] - base](std::uint64_t slot) { return slot + shift; });
+    else
+      loop([&view, base](std::uint64_t slot) { return view[slot - base]; });
   }
 
   /// Where the rows of a chunk go: one after another, growing where a stage made several of one.
@@ -444,12 +465,20 @@ class engine {
   void write_rows(payload_type& p, work& w, bool with_times) noexcept {
     if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
     row_writer writer{p, 0, p.slots, 0};
+    const std::uint64_t valid = p.parts[0].valid;
     try {
-      if (with_times && p.valid != 0) {
+      if (with_times && valid != 0) {
         chain_.evaluate({p.epoch, p.index(0)}, w.scratch, writer, timed{});
         ++writer.slot;
       }
-      for (; writer.slot < p.valid; ++writer.slot) {
+      if constexpr (light) {
+        if (!p.listed) {
+          write_rows_light(p, w, writer);
+          p.rows = writer.rows;
+          return;
+        }
+      }
+      for (; writer.slot < valid; ++writer.slot) {
         if constexpr (!light) {
           if (ring_.stopped()) return;
           w.counts.at_index.store(p.index(writer.slot), std::memory_order_relaxed);
@@ -461,6 +490,31 @@ class engine {
       note_failure(p, writer.rows, p.index(writer.slot));
     }
     p.rows = writer.rows;
+  }
+
+  /// The same in registers where no stage makes several of one: then there is always room for a row.
+  void write_rows_light(payload_type& p, work& w, row_writer& writer) {
+    const step_view view = p.parts[0].view;
+    const std::uint64_t epoch = p.epoch, valid = p.parts[0].valid;
+    if constexpr (chain_type::has_parts) {
+      for (; writer.slot < valid; ++writer.slot) chain_.evaluate({epoch, view[writer.slot]}, w.scratch, writer, untimed{});
+    } else {
+      auto& columns = p.columns;
+      std::uint32_t* sources = p.sources.data();
+      std::uint64_t rows = writer.rows;
+      for (std::uint64_t slot = writer.slot; slot < valid; ++slot) {
+        chain_.evaluate(
+            {epoch, view[slot]}, w.scratch,
+            [&columns, sources, slot, &rows]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(rows), std::forward<V>(value));
+              sources[rows] = static_cast<std::uint32_t>(slot);
+              ++rows;
+            },
+            untimed{});
+        writer.rows = rows;
+        writer.slot = slot + 1;
+      }
+    }
   }
 
   /// Takes this chunk's turn at the serial front, then evaluates what it took.
@@ -493,11 +547,11 @@ class engine {
             ++count;
           }
         } catch (...) {
-          note_failure(p, count, p.view[count]);
+          note_failure(p, count, p.parts[0].view[count]);
           front_ended_ = true;
         }
       }
-      p.valid = count;
+      p.parts[0].valid = count;
       p.last = front_ended_;
       front_turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
       if (ring_.stopped_for_sure()) front_turn_.store(stop_turn, std::memory_order_seq_cst);
@@ -508,14 +562,14 @@ class engine {
         for (; writer.slot < count; ++writer.slot) {
           if (stopped()) return 0;
           detail::innermost(w.scratch).item = &items[static_cast<std::size_t>(writer.slot)];
-          const position at{p.epoch, p.view[writer.slot]};
+          const position at{p.epoch, p.parts[0].view[writer.slot]};
           if (with_times && writer.slot == 0)
             chain_.evaluate(at, w.scratch, writer, timed{});
           else
             chain_.evaluate(at, w.scratch, writer, untimed{});
         }
       } catch (...) {
-        note_failure(p, writer.rows, p.view[writer.slot]);
+        note_failure(p, writer.rows, p.parts[0].view[writer.slot]);
       }
       p.rows = writer.rows;
       return count;
@@ -542,15 +596,16 @@ class engine {
   void finish(std::uint64_t s) noexcept {
     if constexpr (parts::direct) {
       payload_type& p = *in_ring_[static_cast<std::size_t>(s % ring_.blocks())];
-      if (p.what == nullptr && !abandon_.load(std::memory_order_relaxed)) finish_columns(p, p.slots, p.valid);
+      if ((p.what == nullptr || light) && !abandon_.load(std::memory_order_relaxed))
+        for (const batch_part& part : p.parts) finish_columns(p, part);
     }
   }
 
  public:
   /// Puts the columns of a batch in order; a failure is kept in it.
-  static void finish_columns(payload_type& p, std::uint64_t slots, std::uint64_t valid) noexcept {
+  static void finish_columns(payload_type& p, const batch_part& part) noexcept {
     try {
-      p.columns.finish(static_cast<std::size_t>(slots), static_cast<std::size_t>(valid));
+      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots), static_cast<std::size_t>(part.valid));
     } catch (slot_error& e) {
       try {
         e.what.at_position({p.epoch, p.index(e.slot)});
@@ -577,7 +632,7 @@ class engine {
 
   void send(payload_type& p) {
     if (p.transferred) return;
-    const auto columns = p.columns.bytes(static_cast<std::size_t>(p.slots));
+    const auto columns = p.columns.bytes(0, static_cast<std::size_t>(p.slots));
     device_.start(p.transfer, columns);
     p.transferred = true;
   }
@@ -600,6 +655,7 @@ class engine {
   front_type front_;
   feed_type feed_, trail_;
   chain_type chain_;
+  std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
   ring ring_;
   std::vector<payload_type*> in_ring_;

@@ -5,7 +5,7 @@
 #include <penstock/order/cut.hpp>
 #include <penstock/run/column_set.hpp>
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -18,25 +18,38 @@
 /// What a block of the ring works on, and the pool it comes from.
 namespace penstock::inline v0_1 {
 
-/// Which positions stand in the slots of a block. Prepared by the consumer before workers may look.
+/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many small batches.
+struct batch_part {
+  step_view view;
+  std::uint64_t first = 0;   // row of the block
+  std::uint64_t slots = 0;   // rows
+  std::uint64_t valid = 0;   // of them with a sample; they come first
+  std::uint64_t global = 0;  // samples of the global step
+  position delivered;        // epoch and step as the consumer counts them
+};
+
+/// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.
 template <class Binding>
 struct placement {
   Binding binding;                     // of the order chain, for the positions in here
-  step_view view;                      // which they are, where a cut says it ...
-  std::vector<std::uint64_t> indices;  // ... or one by one, where a cursor does
+  std::vector<batch_part> parts;       // batches; a chunk has one part
+  std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
   bool listed = false;
   std::uint64_t epoch = 0;  // of the positions
-  std::uint64_t slots = 0, valid = 0;
-  position delivered;        // direct: the epoch and step that the consumer sees; chunks: its epoch and the first ordinal
-  std::uint64_t global = 0;  // samples of the global step
-  bool last = false;         // chunks: the last one of its pass
+  std::uint64_t slots = 0;  // rows of all parts
+  bool last = false;        // chunks: the last one of its pass
 
-  /// The position index in a slot.
-  [[nodiscard]] std::uint64_t index(std::uint64_t slot) const { return listed ? indices[static_cast<std::size_t>(slot)] : view[slot]; }
+  /// The position index in a row.
+  [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
+    if (listed) return indices[static_cast<std::size_t>(row)];
+    std::size_t i = 0;
+    while (i + 1 < parts.size() && row >= parts[i + 1].first) ++i;
+    return parts[i].view[row - parts[i].first];
+  }
 };
 
-/// The memory and the facts of one batch (or of one chunk of samples on the way to batches). Prepared by the consumer, filled by
-/// workers, handed on, given back, used again.
+/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by the
+/// consumer, filled by workers, handed on in parts, given back when all parts are, used again.
 template <class Columns, class Binding, class Transfer>
 struct payload : placement<Binding> {
   template <class Session>
@@ -48,9 +61,15 @@ struct payload : placement<Binding> {
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
   std::vector<position> gathered;      // batches made of chunks: where each row came from
-  std::vector<std::uint8_t> mask;      // made when somebody asks
   Transfer transfer;
   bool transferred = false;
+  bool from_batches = false;  // of the pool of gathered batches, not of the engine's
+
+  std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
+  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
+
+  /// Gives up `n` shares; true when they were the last.
+  [[nodiscard]] bool release(std::uint32_t n) noexcept { return shares.fetch_sub(n, std::memory_order_acq_rel) == n; }
 
   void clear_failure() noexcept {
     bad_slot = no_slot;

@@ -65,10 +65,10 @@ class read_ahead {
   /// One block's worth of hints; the lock is free while the kernel is asked.
   void ask_once(std::unique_lock<std::mutex>& held) {
     typename Feed::placement_type next = std::move(placement_);
-    feed_->prepare(next);
+    feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
-    for (std::uint64_t slot = 0; slot < next.valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
+    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
     held.lock();
     placement_ = std::move(next);
   }

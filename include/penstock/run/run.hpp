@@ -3,7 +3,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/run/batch_handle.hpp>
 #include <penstock/run/core.hpp>
 #include <penstock/run/state.hpp>
 
@@ -67,7 +66,7 @@ class run {
 
  public:
   /// What an iterator gives: a batch, or a whole sample.
-  using value_type = std::conditional_t<parts::batched, batch_handle<core_type>, row_type>;
+  using value_type = std::conditional_t<parts::batched, typename core_type::batch_type, row_type>;
 
   /// Walks over one epoch, or over all that the run was given; one copyable pointer.
   class iterator {
@@ -197,8 +196,8 @@ class run {
     try {
       const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
       while (core_->epoch() < last && !stopped()) {
-        if (auto* p = core_->next_batch(core_->epoch())) {
-          result.value.emplace(core_, p);
+        if (auto b = core_->next_batch(core_->epoch())) {
+          result.value.emplace(std::move(b));
           break;
         }
         if (steps_are_zero()) break;
@@ -242,8 +241,10 @@ class run {
 
  private:
   void close() noexcept {
+    if (!core_) return;
     batch_.reset();
-    if (core_) core_->engine.stop();
+    core_->engine.stop();
+    core_->drop();
     core_.reset();
   }
 
@@ -283,10 +284,8 @@ class run {
     try {
       while (true) {
         if constexpr (parts::batched) {
-          if (auto* p = core_->next_batch(epoch_)) {
-            batch_ = value_type(core_, p);
-            return;
-          }
+          batch_ = core_->next_batch(epoch_);
+          if (batch_) return;
         } else {
           row_ = core_->next_row(epoch_);
           if (row_ != nullptr) return;

@@ -17,14 +17,15 @@ namespace penstock::inline v0_1 {
 
 /// What shards a dataset has: their names, bytes and numbers of samples, with a fingerprint of it all.
 ///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples and a checksum of
-/// its index: it stays the same when the dataset is copied to another place, and changes when the samples do.
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
+/// when the samples do.
 /// A value; copies share their tables. Threads: const after it is made.
 class manifest {
  public:
   struct shard {
     std::string name;
-    std::uint64_t bytes = 0;    ///< size of the file
+    std::uint64_t bytes = 0;  ///< size of the file
     std::uint64_t samples = 0;
     std::uint64_t payload = 0;  ///< bytes in the members of samples
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
@@ -67,7 +68,9 @@ class manifest {
   [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
   /// Where the shards that have samples begin, and last the number of samples.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+    return tables_->starts;
+  }
 
   /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
   [[nodiscard]] place locate(std::uint64_t index) const noexcept {

@@ -19,9 +19,10 @@ namespace penstock::inline v0_1 {
 
 /// Choices of `shard_writer`; the bounds are those of WebDataset's ShardWriter.
 struct shard_writer_options {
-  std::uint64_t maxcount = 100'000;         ///< samples in a shard
-  std::uint64_t maxsize = 3'000'000'000u;   ///< bytes of members in a shard; the sample that passes it is the shard's last
-  std::uint64_t start_shard = 0;            ///< the number of the first shard
+  std::uint64_t maxcount = 100'000;  ///< samples in a shard
+  /// bytes of members in a shard; the sample that passes it is the shard's last
+  std::uint64_t maxsize = 3'000'000'000u;
+  std::uint64_t start_shard = 0;  ///< the number of the first shard
   tar_writer_options tar = {};
 };
 
@@ -31,9 +32,9 @@ struct shard_writer_options {
 ///     out.write(key, {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     manifest all = out.close();
 ///
-/// In: as `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without `%`, to which `-%06d.tar` is
-/// added. Out: the shards, each of which appears when it is complete, and a manifest. A writer that is destroyed without `close` removes
-/// the shard it was at and leaves those before.
+/// In: as `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without `%`,
+/// to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a manifest.
+/// A writer that is destroyed without `close` removes the shard it was at and leaves those before.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
 class shard_writer {
  public:
@@ -45,7 +46,8 @@ class shard_writer {
 
   void write(std::string_view key, std::span<const tar_member> members) {
     if (closed_) throw error(errc::state, "this shard_writer is closed").for_key(key);
-    if (current_ && (current_->samples() >= options_.maxcount || current_->payload() >= options_.maxsize)) finish_shard();
+    if (current_ && (current_->samples() >= options_.maxcount || current_->payload() >= options_.maxsize))
+      finish_shard();
     if (!current_) current_.emplace(std::string_view(name(next_)), options_.tar);
     current_->write(key, members);
   }
@@ -78,7 +80,8 @@ class shard_writer {
   }
 
   void parse(std::string_view pattern) {
-    if (pattern.empty()) throw error(errc::argument, "a shard_writer needs a pattern, for example 'train-%06d.tar'");
+    if (pattern.empty())
+      throw error(errc::argument, "a shard_writer needs a pattern, for example 'train-%06d.tar'");
     bool found = false;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       std::string& text = found ? after_ : before_;
@@ -96,8 +99,10 @@ class shard_writer {
         width = width * 10 + static_cast<std::size_t>(pattern[i] - '0');
       }
       if (found || width > 20 || i >= pattern.size() || (pattern[i] != 'd' && pattern[i] != 'u')) {
-        throw error(errc::argument, "the pattern of a shard_writer has one number, written as in 'train-%06d.tar'; this is '" +
-                                        std::string(pattern) + "'");
+        throw error(
+            errc::argument,
+            "the pattern of a shard_writer has one number, written as in 'train-%06d.tar'; this is '" +
+                std::string(pattern) + "'");
       }
       width_ = width;
       found = true;

@@ -22,7 +22,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `tar_writer`. With the defaults the same samples give the same bytes, whenever and by whom they are written.
+/// Choices of `tar_writer`. With the defaults the same samples give the same bytes, whenever and by whom they
+/// are written.
 struct tar_writer_options {
   std::uint64_t mtime = 0;  ///< seconds since 1970
   std::uint32_t mode = 0444;
@@ -47,12 +48,13 @@ struct tar_member {
 ///     out.write("0001", {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     out.close();
 ///
-/// In: keys and members; out: a ustar archive, with pax headers only where a name or size needs them, read by GNU tar, Python's
-/// tarfile and WebDataset. The file appears under its name at `close`, complete and flushed to the disk; a writer that is
-/// destroyed before leaves nothing. Instead of a path it takes any callable that accepts a `bytes_view`.
-/// Errors: errc::argument for a name that would not be read back as it was given (a dot or an upper-case letter at the wrong place,
-/// a suffix twice, the key of the sample before), errc::io with the path when the file cannot be written. After an error of the
-/// second kind nothing more may be written.
+/// In: keys and members; out: a ustar archive, with pax headers only where a name or size needs them, read by
+/// GNU tar, Python's tarfile and WebDataset. The file appears under its name at `close`, complete and flushed
+/// to the disk; a writer that is destroyed before leaves nothing. Instead of a path it takes any callable
+/// that accepts a `bytes_view`.
+/// Errors: errc::argument for a name that would not be read back as it was given (a dot or an upper-case
+/// letter at the wrong place, a suffix twice, the key of the sample before), errc::io with the path when the
+/// file cannot be written. After an error of the second kind nothing more may be written.
 /// Threads: one at a time. Source of the format: POSIX.1-2017, pax; the GNU tar manual.
 template <class Sink = detail::tar::output_file>
 class tar_writer {
@@ -65,7 +67,8 @@ class tar_writer {
   explicit tar_writer(Sink sink, tar_writer_options options = {})
     requires std::invocable<Sink&, bytes_view>
       : sink_(std::move(sink)), options_(std::move(options)) {
-    if (options_.index) throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
+    if (options_.index)
+      throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
   }
 
   /// Appends a sample. The members stand in the archive in the order given.
@@ -101,7 +104,8 @@ class tar_writer {
       throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
     }
     sink_.reset();
-    return {name_, written_, index_.samples(), index_.payload(), detail::tar::index_header::load(index.view())->content};
+    return {name_, written_, index_.samples(), index_.payload(),
+            detail::tar::index_header::load(index.view())->content};
   }
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return index_.samples(); }
@@ -122,22 +126,29 @@ class tar_writer {
 
   // What is written must be read back as the same samples.
   void check(std::string_view key, std::span<const tar_member> members) {
-    const auto refuse = [&](const std::string& why) { throw error(errc::argument, why).in_file(name_).for_key(key); };
+    const auto refuse = [&](const std::string& why) {
+      throw error(errc::argument, why).in_file(name_).for_key(key);
+    };
     if (members.empty()) refuse("a sample needs at least one member");
-    if (samples() != 0 && index_.last_key() == key) refuse("the sample before has the same key: the two would be read as one");
+    if (samples() != 0 && index_.last_key() == key)
+      refuse("the sample before has the same key: the two would be read as one");
     for (std::size_t i = 0; i < members.size(); ++i) {
       path_.assign(key).append(".").append(members[i].suffix);
+      if (path_.find('\0') != std::string::npos) refuse("a key or suffix may not hold a NUL");
       const auto parts = detail::tar::split_member(path_);
-      if (!parts || parts->key != key || path_.find('\0') != std::string::npos || path_.starts_with('/')) {
-        refuse("'" + path_ + "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
+      if (!parts || parts->key != key || path_.starts_with('/')) {
+        refuse("'" + path_ +
+               "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
                "and a key may be neither empty nor absolute");
       }
       if (detail::tar::skipped_member(path_)) refuse("'" + path_ + "' would be passed over by readers");
       if (detail::tar::lower_case(members[i].suffix) != members[i].suffix) {
-        refuse("the suffix '" + std::string(members[i].suffix) + "' has upper-case letters, which readers lower");
+        refuse("the suffix '" + std::string(members[i].suffix) +
+               "' has upper-case letters, which readers lower");
       }
       for (std::size_t j = 0; j < i; ++j) {
-        if (members[j].suffix == members[i].suffix) refuse("the suffix '" + std::string(members[i].suffix) + "' stands twice");
+        if (members[j].suffix == members[i].suffix)
+          refuse("the suffix '" + std::string(members[i].suffix) + "' stands twice");
       }
     }
   }

@@ -36,7 +36,8 @@ struct webdataset_options {
 namespace detail::tar {
 
 template <class T>
-concept pattern_text = std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
 
 template <pattern_text Text>
 [[nodiscard]] std::string to_pattern(const Text& text) {
@@ -62,19 +63,24 @@ template <pattern_text Text>
 
 }  // namespace detail::tar
 
-/// Shards in the WebDataset format: tar archives in which consecutive members of one name and several extensions are a sample.
+/// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
+/// extensions are a sample.
 ///
 ///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
 ///
-/// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and members by their
-/// lower-cased extensions; bytes are read when a stage asks for them, and what no stage names is not read.
-/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once through the index of
-/// its shard, which is built in one pass over the shard's headers when the dataset is made for the first time, and kept in
-/// `<shard>.penstock-index` (see `index_policy`). A plan holds the manifest; a run opens shards and maps indexes at their first use.
-/// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all the smaller ones that
-/// lie together; read in order, small samples share reads of up to 256 KiB. No allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key, for what is not a
-/// whole tar archive or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
+/// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
+/// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
+/// names is not read.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once
+/// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
+/// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
+/// manifest; a run opens shards and maps indexes at their first use.
+/// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
+/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
+/// allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key,
+/// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
+/// behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
@@ -109,7 +115,9 @@ class webdataset {
       return std::string(indexes_.get(session_, place.shard).key(place.sample));
     }
     /// The shard of a sample.
-    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->where.names()[locate(index).shard]; }
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      return set_->where.names()[locate(index).shard];
+    }
     /// Says that all members of a sample will be read soon.
     void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
     /// The same for consecutive samples, as one request for each shard.
@@ -189,12 +197,17 @@ class webdataset {
       : webdataset(file(paths), options) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return set_->shards.starts(); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+    return set_->shards.starts();
+  }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
   [[nodiscard]] std::string describe() const {
     std::string where = std::to_string(set_->where.names().size()) + " objects";
-    if constexpr (requires { { set_->where.describe() } -> std::convertible_to<std::string>; }) where = set_->where.describe();
+    if constexpr (requires {
+                    { set_->where.describe() } -> std::convertible_to<std::string>;
+                  })
+      where = set_->where.describe();
     return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
            std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
   }

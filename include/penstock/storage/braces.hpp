@@ -77,7 +77,8 @@ inline bool zero_padded(std::string_view text) {
 
 inline std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
-  const std::uint64_t size = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
   std::string digits = std::to_string(size);
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
   if (taken < width) digits.insert(0, width - taken, '0');
@@ -115,7 +116,8 @@ inline std::optional<names> range(std::string_view body, std::string_view patter
   out.reserve(static_cast<std::size_t>(span / step) + 1);
   for (std::uint64_t i = 0; i <= span / step; ++i) {
     const std::uint64_t moved = i * step;
-    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
+    const auto value =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
     out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
   }
   return out;
@@ -139,7 +141,8 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\\' && i + 1 < text.size() && std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
+    if (c == '\\' && i + 1 < text.size() &&
+        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
       append(text[++i]);
       continue;
     }
@@ -158,7 +161,8 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
       for (const std::string_view part : parts) {
         names some = expand(part, pattern, depth + 1);
         if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
-        choices.insert(choices.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
+                       std::make_move_iterator(some.end()));
       }
       multiply(choices);
     } else if (const auto choices = range(body, pattern)) {
@@ -176,9 +180,10 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
 
 /// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
 ///
-/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`) and may go down;
-/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost group varying
-/// slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
+/// and may go down;
+/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
+/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
 /// Throws errc::argument for braces without their partner, and for more than 10 million names.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
 [[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {

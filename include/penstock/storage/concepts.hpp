@@ -10,15 +10,16 @@
 #include <span>
 #include <string>
 
-/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options, and has opened
-/// nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is shared by all workers of a run, and
-/// reads ranges of objects to where the caller wants them.
+/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
+/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
+/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
 namespace penstock::inline v0_1 {
 
 /// The number of an object in a session: the place of its name in `storage.names()`.
 using object_id = std::uint32_t;
 
-/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of the ETag).
+/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
+/// the ETag).
 struct object_signature {
   std::uint64_t size = 0;
   std::uint64_t stamp = 0;
@@ -43,16 +44,16 @@ struct read_request {
 ///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
 ///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
 template <class S>
-concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into,
-                                   std::span<const read_request> requests,
-                                   void (*done)(std::size_t, std::exception_ptr)) {
-  { s.size(id) } -> std::same_as<std::uint64_t>;
-  { s.signature(id) } -> std::same_as<object_signature>;
-  s.read(id, n, into);
-  s.read_many(requests, done);
-  s.will_need(id, n, n);
-  { S::views } -> std::convertible_to<bool>;
-};
+concept storage_session =
+    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
+             void (*done)(std::size_t, std::exception_ptr)) {
+      { s.size(id) } -> std::same_as<std::uint64_t>;
+      { s.signature(id) } -> std::same_as<object_signature>;
+      s.read(id, n, into);
+      s.read_many(requests, done);
+      s.will_need(id, n, n);
+      { S::views } -> std::convertible_to<bool>;
+    };
 
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
@@ -71,7 +72,8 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
   { s.connect() } -> std::same_as<typename S::session>;
 };
 
-/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a file beside it.
+/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
+/// file beside it.
 template <class S>
 concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
 

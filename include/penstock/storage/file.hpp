@@ -39,11 +39,13 @@ struct file_options {
 ///
 ///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
 ///
-/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened before `connect`.
-/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards work under
-/// `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page cache.
-/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and for a file that
-/// was changed while it was in use; errc::format for a range beyond the end.
+/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
+/// before `connect`.
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
+/// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
+/// cache.
+/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
+/// for a file that was changed while it was in use; errc::format for a range beyond the end.
 /// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
 class file {
   struct shared_names {
@@ -76,8 +78,9 @@ class file {
       check_offset(id, offset, into.size());
       std::size_t done = 0;
       while (done < into.size()) {
-        const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
-                                    static_cast<off_t>(offset + done));
+        const ssize_t got =
+            ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
+                    static_cast<off_t>(offset + done));
         done += advance(id, got, offset, into.size());
       }
     }
@@ -88,8 +91,8 @@ class file {
       for (std::size_t first = 0; first < requests.size();) {
         std::size_t last = first + 1;
         std::uint64_t end = requests[first].offset + requests[first].into.size();
-        while (last < requests.size() && last - first < most_parts && requests[last].object == requests[first].object &&
-               requests[last].offset == end) {
+        while (last < requests.size() && last - first < most_parts &&
+               requests[last].object == requests[first].object && requests[last].offset == end) {
           end += requests[last++].into.size();
         }
         if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
@@ -104,7 +107,8 @@ class file {
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
       try {
         const auto opened = state_->open_files.use(id);
-        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                        POSIX_FADV_WILLNEED);
       } catch (...) {  // the read itself will say what is wrong
       }
     }
@@ -136,7 +140,8 @@ class file {
       throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
     }
 
-    // False where it did not work out; the requests are then read one by one, so that each gets its own error.
+    // False where it did not work out; the requests are then read one by one, so that each gets its own
+    // error.
     [[nodiscard]] bool read_together(std::span<const read_request> requests) const {
       std::array<iovec, most_parts> parts;
       std::uint64_t size = 0;
@@ -179,9 +184,12 @@ class file {
       : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_.descriptors)); }
+  [[nodiscard]] session connect() const {
+    return session(std::make_shared<state>(names_, options_.descriptors));
+  }
   [[nodiscard]] std::string describe() const {
-    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
+           ")";
   }
 
  private:

@@ -34,11 +34,13 @@ struct mapped_file_options {
   access_pattern access = access_pattern::normal;
 };
 
-/// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of paths.
+/// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
+/// paths.
 ///
-/// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings are not bounded in
-/// number: Linux allows 65,530 in a process by default. A file must not shrink while it is mapped: the system then ends the process
-/// with SIGBUS when the lost part is touched, which no library can turn into an error. Use `file` where that may happen.
+/// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings
+/// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
+/// mapped: the system then ends the process with SIGBUS when the lost part is touched, which no library can
+/// turn into an error. Use `file` where that may happen.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 class mapped_file {
   struct shared_names {
@@ -109,7 +111,8 @@ class mapped_file {
         if (offset >= found.signature.size) return;
         const std::uint64_t end = size > found.signature.size - offset ? found.signature.size : offset + size;
         const std::uint64_t begin = offset - offset % page_size();
-        ::madvise(const_cast<std::byte*>(found.data) + begin, static_cast<std::size_t>(end - begin), MADV_WILLNEED);
+        ::madvise(const_cast<std::byte*>(found.data) + begin, static_cast<std::size_t>(end - begin),
+                  MADV_WILLNEED);
       } catch (...) {  // the read itself will say what is wrong
       }
     }
@@ -124,7 +127,8 @@ class mapped_file {
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id >= state_->names->names.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= state_->names->names.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
       return known != nullptr ? *known : map(id);
     }
@@ -142,11 +146,13 @@ class mapped_file {
         if (where == MAP_FAILED) throw detail::files::failure("map the file", path, errno);
         fresh->data = static_cast<const std::byte*>(where);
         if (state_->options.access != access_pattern::normal) {
-          ::madvise(where, length, state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+          ::madvise(where, length,
+                    state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
         }
       }
       const mapping* expected = nullptr;
-      if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *expected;
+      if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+        return *expected;
       return *fresh.release();
     }
 
@@ -164,7 +170,8 @@ class mapped_file {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
   [[nodiscard]] std::string describe() const {
-    return "mapped_file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+    return "mapped_file(" +
+           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
   }
 
  private:
@@ -172,6 +179,7 @@ class mapped_file {
   mapped_file_options options_;
 };
 
-static_assert(storage<mapped_file> && viewing_session<mapped_file::session>, "mapped_file is a storage with views");
+static_assert(storage<mapped_file> && viewing_session<mapped_file::session>,
+              "mapped_file is a storage with views");
 
 }  // namespace penstock::inline v0_1

@@ -17,11 +17,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// Storage of named buffers in memory: for tests, for data that is generated, for what arrived by other means.
+/// Storage of named buffers in memory: for tests, for data that is generated, for what arrived by other
+/// means.
 ///
-/// `memory_files().add("a.tar", bytes)` keeps a copy of the bytes; `add_view` keeps only the view, whose bytes must then outlive every
-/// run. A copy of the value shares the buffers. Sessions give views; reading is a memcpy. An object that is asked for beyond its
-/// end is errc::format, a name added twice is errc::argument.
+/// `memory_files().add("a.tar", bytes)` keeps a copy of the bytes; `add_view` keeps only the view, whose
+/// bytes must then outlive every run. A copy of the value shares the buffers. Sessions give views; reading is
+/// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
+/// errc::argument.
 /// Threads: `add` by one thread at a time; sessions by any number.
 class memory_files {
   struct table {
@@ -41,8 +43,8 @@ class memory_files {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " + std::to_string(size) +
-                                      " bytes were wanted")
+        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
+                                      std::to_string(size) + " bytes were wanted")
             .in_file(table_->names[id])
             .at_offset(offset);
       }
@@ -71,7 +73,8 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= table_->contents.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
       return table_->contents[id];
     }
 
@@ -94,11 +97,15 @@ class memory_files {
   }
   memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
   memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
-  memory_files&& add_view(std::string_view name, bytes_view bytes) && { return std::move(add_view(name, bytes)); }
+  memory_files&& add_view(std::string_view name, bytes_view bytes) && {
+    return std::move(add_view(name, bytes));
+  }
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
-  [[nodiscard]] std::string describe() const { return "memory_files(" + std::to_string(names().size()) + " objects)"; }
+  [[nodiscard]] std::string describe() const {
+    return "memory_files(" + std::to_string(names().size()) + " objects)";
+  }
 
  private:
   void insert(std::string_view name, bytes_view bytes, std::shared_ptr<const buffer> owner) {
@@ -116,6 +123,7 @@ class memory_files {
   std::shared_ptr<const table> table_;
 };
 
-static_assert(storage<memory_files> && viewing_session<memory_files::session>, "memory_files is a storage with views");
+static_assert(storage<memory_files> && viewing_session<memory_files::session>,
+              "memory_files is a storage with views");
 
 }  // namespace penstock::inline v0_1

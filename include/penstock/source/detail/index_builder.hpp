@@ -31,14 +31,17 @@ class index_builder {
     if (!parts) return;
     if (m.sparse) {
       throw error(errc::format, "'" + std::string(m.path) +
-                                    "' is a sparse file, which is stored with its holes left out; write the archive without --sparse")
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
           .at_offset(m.header)
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
     const std::uint32_t suffix = number_of(lower_case(parts->suffix));
     if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'").at_offset(m.header).for_key(parts->key);
+      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'")
+          .at_offset(m.header)
+          .for_key(parts->key);
     }
     last_seen_[suffix] = samples_.size();
     check_room(members_.size(), "members");
@@ -116,7 +119,8 @@ class index_builder {
 
   void open_sample_of(std::string_view key) {
     check_room(keys_.size() + key.size(), "bytes of keys");
-    samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+    samples_.push_back(
+        {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
     keys_ += key;
   }
 
@@ -129,7 +133,8 @@ class index_builder {
     }
     const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
     if (fresh) {
-      if (suffixes_.size() == (1u << 24)) throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+      if (suffixes_.size() == (1u << 24))
+        throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
       suffixes_.push_back(std::move(suffix));
       last_seen_.push_back(0);
     }

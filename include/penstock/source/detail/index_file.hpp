@@ -31,11 +31,16 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 [[nodiscard]] inline const char* to_text(index_state state) noexcept {
   switch (state) {
-    case index_state::good: return "is in order";
-    case index_state::missing: return "does not exist";
-    case index_state::unreadable: return "cannot be read";
-    case index_state::damaged: return "is damaged, or was written by another version";
-    case index_state::stale: return "was made for another state of the shard";
+    case index_state::good:
+      return "is in order";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
   }
   return "";
 }
@@ -57,7 +62,8 @@ struct opened_index {
   std::uint64_t size = 0;
   index_state state = index_state::good;
 
-  explicit opened_index(const std::string& path) : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (number.get() < 0) {
       state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
@@ -70,22 +76,25 @@ struct opened_index {
 };
 
 /// Reads the header of the index beside `shard`, and nothing else of it.
-[[nodiscard]] inline std::pair<index_state, index_header> peek_index(const std::string& shard, object_signature expected) {
+[[nodiscard]] inline std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                                     object_signature expected) {
   const opened_index file_of_index(index_path(shard));
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
-  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head)) return {index_state::damaged, {}};
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
   const auto header = index_header::load(head);
   if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_signature{header->shard_size, header->shard_stamp} != expected) return {index_state::stale, *header};
+  if (object_signature{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
   return {index_state::good, *header};
 }
 
 /// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
 class loaded_index {
  public:
-  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are too many mappings
-  /// already, it is read instead.
+  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
+  /// too many mappings already, it is read instead.
   [[nodiscard]] static std::unique_ptr<const loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
@@ -131,7 +140,8 @@ class loaded_index {
   std::shared_ptr<const buffer> owned_;
 };
 
-/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be written.
+/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
+/// written.
 inline bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
   try {
     output_file out(index_path(shard));

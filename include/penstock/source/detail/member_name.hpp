@@ -14,9 +14,10 @@ struct split_path {
   std::string_view suffix;
 };
 
-/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the suffix. Nothing for
-/// what is no part of a sample. Exactly the regular expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename
-/// that begins with a dot, `a/.b`, the key is `a/` if the folder's own name has no dot.
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Nothing for what is no part of a sample. Exactly the regular expression
+/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename that begins with a dot, `a/.b`, the key
+/// is `a/` if the folder's own name has no dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
 [[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
   const std::size_t slash = path.rfind('/');

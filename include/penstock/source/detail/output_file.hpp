@@ -47,11 +47,12 @@ class owned_descriptor {
 
 /// A file that appears under its name when it is complete, or not at all.
 ///
-/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without a commit the
-/// temporary file is removed.
+/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
+/// a commit the temporary file is removed.
 class output_file {
  public:
-  explicit output_file(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
+  explicit output_file(std::string path)
+      : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
     opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (opened_.get() < 0) throw failure("create");
   }
@@ -96,7 +97,8 @@ class output_file {
     struct stat status {};
     if (::fsync(opened_.get()) != 0 || ::fstat(opened_.get(), &status) != 0) throw failure("write");
     if (::close(opened_.release()) != 0) throw failure("write");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw failure("rename the finished file to its name");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+      throw failure("rename the finished file to its name");
     temporary_.clear();
     return {size_, static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
                        static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
@@ -128,7 +130,8 @@ class output_file {
 
   [[nodiscard]] error failure(std::string_view doing) const {
     const int code = errno;
-    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code)).in_file(path_);
+    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
+        .in_file(path_);
   }
 
   std::string path_;

@@ -12,8 +12,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of several exceptions the
-/// one with the lowest i is thrown; after one, no new i is begun.
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
+/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
 template <class Work>
 void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
   std::atomic<std::size_t> next{0};

@@ -14,8 +14,8 @@
 #include <optional>
 #include <string_view>
 
-/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk, described in
-/// docs/index.md: fixed-width little-endian tables, read in place.
+/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
+/// described in docs/index.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
@@ -39,7 +39,8 @@ inline void store_little(std::byte* to, T value) noexcept {
   }
 }
 
-/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not attackers.
+/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
+/// attackers.
 [[nodiscard]] inline std::uint64_t checksum(bytes_view bytes) noexcept {
   constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
   constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
@@ -89,8 +90,8 @@ struct index_header {
     store_little<std::uint32_t>(to + 8, version);
     store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
     std::byte* field = to + 16;
-    for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload,
-                                      content}) {
+    for (const std::uint64_t value :
+         {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
       store_little<std::uint64_t>(field, value);
       field += 8;
     }
@@ -99,19 +100,22 @@ struct index_header {
 
   /// Nothing where the bytes are no header of this version, or were damaged.
   [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept {
-    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+      return std::nullopt;
     const std::byte* from = bytes.data();
-    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size) return std::nullopt;
+    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+      return std::nullopt;
     if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
     index_header h;
     const std::byte* field = from + 16;
-    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes,
-                                 &h.key_bytes, &h.payload, &h.content}) {
+    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
+                                 &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
       *value = load_little<std::uint64_t>(field);
       field += 8;
     }
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most || h.key_bytes > most) {
+    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
+        h.key_bytes > most) {
       return std::nullopt;
     }
     return h;
@@ -123,7 +127,8 @@ class shard_index {
  public:
   shard_index() = default;
 
-  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes are no such index.
+  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
+  /// are no such index.
   [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept {
     const auto header = index_header::load(bytes);
     if (!header || bytes.size() != header->file_size()) return std::nullopt;
@@ -143,7 +148,9 @@ class shard_index {
   [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
     return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
   }
-  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept { return first_member(sample + 1); }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
   [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
     const std::uint32_t begin = key_begin(sample);
     return {keys_ + begin, key_begin(sample + 1) - begin};
@@ -154,7 +161,9 @@ class shard_index {
   [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
     return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
   }
-  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept { return offset(member) + size(member); }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
   [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
     return static_cast<std::uint32_t>(place(member) & 0xffffffu);
   }
@@ -180,7 +189,8 @@ class shard_index {
     for (std::uint64_t i = 0; i < header_.samples; ++i) {
       if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
     }
-    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes) return false;
+    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+      return false;
     std::uint32_t before = 0;
     for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
       if (suffix_end(i) < before) return false;

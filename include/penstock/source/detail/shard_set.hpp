@@ -26,7 +26,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in files.
+/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
+/// files.
 template <storage Storage>
 struct shard_set {
   Storage where;
@@ -35,7 +36,8 @@ struct shard_set {
   std::vector<object_signature> signatures;
   std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads) : where(std::move(given)), policy(chosen) {
+  shard_set(Storage given, index_policy chosen, std::size_t threads)
+      : where(std::move(given)), policy(chosen) {
     const std::span<const std::string> names = where.names();
     if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
     if (policy == index_policy::require && !local_storage<Storage>) {
@@ -57,8 +59,8 @@ struct shard_set {
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
         if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " + to_text(state) +
-                                         ", and index_policy::require allows no other")
+          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
+                                         to_text(state) + ", and index_policy::require allows no other")
               .in_file(names[i]);
         }
       }
@@ -76,7 +78,8 @@ struct shard_set {
       if (!keep(i, *built)) in_memory[i] = std::move(built);
     });
     for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload, headers[i].content};
+      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
+                    headers[i].content};
     }
     shards = manifest(std::move(entries));
   }
@@ -122,7 +125,8 @@ class open_indexes {
     if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
     const manifest::shard& entry = set_->shards.shards()[shard];
     if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
-      throw error(errc::io, "the shard was changed after the dataset was opened; open it again").in_file(entry.name);
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
     }
     std::unique_ptr<const loaded_index> fresh;
     if (set_->in_memory[shard]) {
@@ -131,7 +135,8 @@ class open_indexes {
       fresh = from_file(session, shard, entry);
     }
     if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again").in_file(entry.name);
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
     }
     const loaded_index* shown = fresh.release();
     slot.store(shown, std::memory_order_release);
@@ -144,18 +149,21 @@ class open_indexes {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
-      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name + " " +
-                                      to_text(index_state::damaged) + ", and index_policy::require allows no other")
+      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
+                                      " " + to_text(index_state::damaged) +
+                                      ", and index_policy::require allows no other")
           .in_file(entry.name);
     }
-    auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    auto built =
+        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
     set_->keep(shard, *built);
     return loaded_index::from_buffer(std::move(built));
   }
 
   static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
     const index_header& header = index.tables().header();
-    return header.content == entry.content && header.samples == entry.samples && header.shard_size == entry.bytes;
+    return header.content == entry.content && header.samples == entry.samples &&
+           header.shard_size == entry.bytes;
   }
 
   std::shared_ptr<const shard_set<Storage>> set_;

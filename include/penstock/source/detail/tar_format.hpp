@@ -35,7 +35,8 @@ inline constexpr std::array<std::byte, 10240> zeros{};
   if (path.size() <= 100) return 0;
   if (path.size() > 256) return std::nullopt;
   const std::size_t cut = path.rfind('/', 155);
-  if (cut == std::string_view::npos || cut == 0 || path.size() - cut - 1 > 100 || cut + 1 == path.size()) return std::nullopt;
+  if (cut == std::string_view::npos || cut == 0 || path.size() - cut - 1 > 100 || cut + 1 == path.size())
+    return std::nullopt;
   return cut;
 }
 
@@ -45,7 +46,8 @@ inline void put_text(std::byte* block, std::size_t offset, std::size_t size, std
 
 /// Octal digits with leading zeros and a NUL at the end, as all tar programs write them.
 inline void put_number(std::byte* block, std::size_t offset, std::size_t size, std::uint64_t value) noexcept {
-  for (std::size_t i = size - 1; i-- > 0; value >>= 3) block[offset + i] = static_cast<std::byte>('0' + (value & 7u));
+  for (std::size_t i = size - 1; i-- > 0; value >>= 3)
+    block[offset + i] = static_cast<std::byte>('0' + (value & 7u));
 }
 
 template <class Options>

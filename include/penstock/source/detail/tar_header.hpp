@@ -16,23 +16,28 @@
 #include <string_view>
 
 /// One header block of a tar archive, in all the dialects that occur: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar Format".
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 inline constexpr std::size_t block_size = 512;
 
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept { return (size + 511) & ~std::uint64_t{511}; }
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
 
 /// The text of a field: what stands before its first NUL.
-[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset,
+                                                 std::size_t size) noexcept {
   const std::string_view field = text_of(block.subspan(offset, size));
   return field.substr(0, std::min(field.find('\0'), field.size()));
 }
 
-/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it is neither,
-/// negative, or too large for a file.
-[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
+/// is neither, negative, or too large for a file.
+[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                               std::size_t size) noexcept {
   const bytes_view field = block.subspan(offset, size);
   const auto first = static_cast<unsigned char>(field[0]);
   std::uint64_t value = 0;
@@ -59,7 +64,8 @@ inline constexpr std::size_t block_size = 512;
   return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old writers did.
+/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
+/// writers did.
 [[nodiscard]] inline bool checksum_matches(bytes_view block) noexcept {
   const auto stored = number_field(block, 148, 8);
   std::int64_t plain = 8 * ' ';
@@ -139,7 +145,8 @@ struct pax_records {
 [[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
   const auto starts = [head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(), [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
   if (starts({0x1f, 0x8b})) return "gzip";
   if (starts({0x1f, 0x9d})) return "compress (.Z)";

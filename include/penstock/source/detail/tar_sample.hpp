@@ -36,9 +36,10 @@ struct sample_cursor {
 
 /// What one worker keeps for reading through a session that copies.
 ///
-/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample that lie together;
-/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger members are read
-/// where they are wanted.
+/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
+/// that lie together;
+/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
+/// members are read where they are wanted.
 template <storage_session Session>
 class copying_worker {
  public:
@@ -104,16 +105,16 @@ class copying_worker {
   };
 
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
-    return window_shard_ == at.tables && offset >= window_begin_ && offset - window_begin_ <= window_.size() &&
-           size <= window_.size() - (offset - window_begin_);
+    return window_shard_ == at.tables && offset >= window_begin_ &&
+           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
   }
   [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
     return window_.data() + (offset - window_begin_);
   }
   [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
 
-  // The small members that one read shall bring with this one: of its sample, and where samples are read in order also of those
-  // that follow.
+  // The small members that one read shall bring with this one: of its sample, and where samples are read in
+  // order also of those that follow.
   [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
     const shard_index& tables = *at.tables;
     span_of_members span{member, member};
@@ -122,11 +123,13 @@ class copying_worker {
       --span.first;
     }
     const std::uint64_t begin = tables.offset(span.first);
-    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead) ++span.last;
+    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
+      ++span.last;
     ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
     if (ahead_ != 0 && span.last + 1 == at.end) {
       const auto members = static_cast<std::uint32_t>(tables.header().members);
-      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_) ++span.last;
+      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
+        ++span.last;
     }
     return span;
   }
@@ -226,7 +229,9 @@ class tar_sample {
   /// The shard that the sample is in.
   [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
   [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->at.tables->suffix(number(i)); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.tables->suffix(number(i));
+  }
   [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
 
  private:

@@ -26,13 +26,16 @@ struct member {
   bool sparse = false;  ///< its bytes are stored with the holes left out
 };
 
-/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close together.
+/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
+/// together.
 template <storage_session Session>
 class header_reader {
  public:
-  header_reader(Session& session, object_id id, std::uint64_t size) : session_(session), id_(id), size_(size) {}
+  header_reader(Session& session, object_id id, std::uint64_t size)
+      : session_(session), id_(id), size_(size) {}
 
-  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next call.
+  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next
+  /// call.
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
     if constexpr (viewing_session<Session>) {
       return session_.view(id_, offset, count);
@@ -51,7 +54,8 @@ class header_reader {
     const std::uint64_t end = begin_ + window_.size();
     const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
     ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
-    const std::uint64_t wanted = std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
     window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
     begin_ = offset;
     session_.read(id_, offset, window_.span());
@@ -65,8 +69,9 @@ class header_reader {
   buffer window_;
 };
 
-/// Calls `visit(member)` for each file in the archive, in order. Reads headers only. Ends at the first zero block or at the end of
-/// the object. Throws errc::format with the offset, and the path where it is known, for what is not a whole tar archive.
+/// Calls `visit(member)` for each file in the archive, in order. Reads headers only. Ends at the first zero
+/// block or at the end of the object. Throws errc::format with the offset, and the path where it is known,
+/// for what is not a whole tar archive.
 template <storage_session Session, class Visit>
 void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
@@ -78,12 +83,16 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   std::uint64_t first = 0;
   bool extended = false;
 
-  if (size == 0) throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-  const auto compressed = compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
+  if (size == 0)
+    throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+  const auto compressed =
+      compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
   const bool whole_block = size >= block_size;
   if (!compressed.empty() && !(whole_block && checksum_matches(in.get(0, block_size)))) {
-    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
-                                  ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
+    throw error(
+        errc::format,
+        "the archive is compressed with " + std::string(compressed) +
+            ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
         .at_offset(0);
   }
   while (at < size) {
@@ -107,7 +116,8 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
       if (!stored || *stored > longest_extension) {
         throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at);
       }
-      if (*stored > size - data) throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
+      if (*stored > size - data)
+        throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
       const bytes_view body = in.get(data, static_cast<std::size_t>(*stored));
       try {
         if (type == 'g') {
@@ -140,13 +150,17 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
     const auto bytes = known.size ? known.size : stored;
     const bool has_data = !folder && !(type >= '1' && type <= '6');
     if (!bytes && has_data) {
-      throw error(errc::format, "the size of a member is not a number, or is negative").at_offset(at).for_key(path);
+      throw error(errc::format, "the size of a member is not a number, or is negative")
+          .at_offset(at)
+          .for_key(path);
     }
     if (type == 'S') {  // old GNU sparse files: blocks with the rest of the map stand before the data
       bool more = block[482] != std::byte{0};
       while (more) {
         if (size - data < block_size) {
-          throw error(errc::format, "the archive is cut off within the map of a sparse file").at_offset(data).for_key(path);
+          throw error(errc::format, "the archive is cut off within the map of a sparse file")
+              .at_offset(data)
+              .for_key(path);
         }
         more = in.get(data, block_size)[504] != std::byte{0};
         data += block_size;
@@ -156,8 +170,9 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
     at = data;
     if (has_data) {
       if (*bytes > size - data) {
-        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " + std::to_string(*bytes) +
-                                      " bytes, and " + std::to_string(size - data) + " are left")
+        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " +
+                                      std::to_string(*bytes) + " bytes, and " + std::to_string(size - data) +
+                                      " are left")
             .at_offset(data)
             .for_key(path);
       }
@@ -170,7 +185,8 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
     extended = false;
   }
   if (extended && (records || long_path)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header").at_offset(first);
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first);
   }
 }
 

@@ -21,10 +21,12 @@
 namespace penstock::inline v0_1 {
 namespace detail::files {
 
-/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule) are closed.
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
 ///
-/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file takes two
-/// uncontended atomic operations and no lock. More files than the limit are open only while that many threads read at once.
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
+/// many threads read at once.
 class descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
@@ -108,19 +110,22 @@ class descriptor_cache {
     const std::uint64_t word = words_[id].load(std::memory_order_acquire);
     if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
     if (seen_[id] != object_signature{} && seen_[id] != now) {
-      throw error(errc::io, "the file was changed while it was in use: it had " + std::to_string(seen_[id].size) +
-                                " bytes and has " + std::to_string(now.size) + " now; open the dataset again")
+      throw error(errc::io, "the file was changed while it was in use: it had " +
+                                std::to_string(seen_[id].size) + " bytes and has " +
+                                std::to_string(now.size) + " now; open the dataset again")
           .in_file(path);
     }
     seen_[id] = now;
     open_.push_back(id);
     const int number = opened.release();
-    words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
+    words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number),
+                        std::memory_order_acq_rel);
     close_until(limit_);
     return number;
   }
 
-  // The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can be closed.
+  // The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can
+  // be closed.
   void close_until(std::size_t wanted) {
     for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
       if (hand_ >= open_.size()) hand_ = 0;

@@ -25,17 +25,22 @@ inline std::string sentence(int code) { return std::generic_category().message(c
 inline std::string_view advice(int code) noexcept {
   switch (code) {
     case ENOENT:
-    case ENOTDIR: return "; check the path, and the range in its braces if it has one";
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
     case EACCES:
-    case EPERM: return "; check the mode of the file and of the folders above it";
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
     case EMFILE:
-    case ENFILE: return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default: return "";
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
   }
 }
 
 inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) + std::string(advice(code)))
+  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
+                             std::string(advice(code)))
       .in_file(path);
 }
 
@@ -64,7 +69,9 @@ inline object_signature signature_of(int opened, const std::string& path) {
   struct stat status {};
   if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
   if (S_ISDIR(status.st_mode)) {
-    throw error(errc::io, "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
         .in_file(path);
   }
   if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
@@ -73,7 +80,8 @@ inline object_signature signature_of(int opened, const std::string& path) {
   return {static_cast<std::uint64_t>(status.st_size), stamp};
 }
 
-/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it can be refused.
+/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
+/// can be refused.
 inline int open_quietly(const std::string& path) noexcept {
   for (;;) {
     const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -81,7 +89,8 @@ inline int open_quietly(const std::string& path) noexcept {
   }
 }
 
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end, const std::string& path) {
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
   if (offset > end || size > end - offset) {
     throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
                                   " bytes were wanted")

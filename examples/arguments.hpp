@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+/// `--name value` pairs of a command line, for the examples.
+class arguments {
+ public:
+  arguments(int count, char** values, std::string usage) : usage_(std::move(usage)) {
+    for (int i = 1; i < count; i += 2) {
+      const std::string_view name = values[i];
+      if (!name.starts_with("--")) wrong("'" + std::string(name) + "' is no option");
+      if (i + 1 == count) wrong(std::string(name) + " needs a value");
+      given_[std::string(name.substr(2))] = values[i + 1];
+    }
+  }
+
+  [[nodiscard]] std::string text(const std::string& name) {
+    const auto found = given_.extract(name);
+    if (found.empty()) wrong("--" + name + " is missing");
+    return found.mapped();
+  }
+  [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise) {
+    const auto found = given_.extract(name);
+    if (found.empty()) return otherwise;
+    const std::string& digits = found.mapped();
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (failure != std::errc{} || end != digits.data() + digits.size())
+      wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
+    return value;
+  }
+  /// To be called after the last option has been asked for.
+  void done() const {
+    if (!given_.empty()) wrong("there is no option --" + given_.begin()->first);
+  }
+
+ private:
+  [[noreturn]] void wrong(const std::string& what) const { throw std::runtime_error(what + "; usage: " + usage_); }
+
+  std::map<std::string, std::string> given_;
+  std::string usage_;
+};

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: the guarantee is lost by shuffle_buffer
+
+#include <penstock/order/shard.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/require.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+
+int main() {
+#ifdef PENSTOCK_WRONG
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shard(0, 1) | penstock::shuffle_buffer(2) |
+                penstock::batch(2) | penstock::require<penstock::guarantee::elastic>;
+#else
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_buffer(2) | penstock::shard(0, 1) |
+                penstock::batch(2) | penstock::require<penstock::guarantee::elastic>;
+#endif
+  int sum = 0;
+  for (auto&& b : loader)
+    for (const int x : b.values()) sum += x;
+  return sum == 0;
+}

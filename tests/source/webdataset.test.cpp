@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/webdataset.hpp>
+
+#include "support/catch.hpp"
+#include "support/external_program.hpp"
+#include "support/raw_tar.hpp"
+#include "support/temp_dir.hpp"
+#include "support/test_data.hpp"
+
+#include <penstock/core/random.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using penstock::errc;
+using penstock::index_policy;
+using penstock::memory_files;
+using penstock::text_of;
+using penstock::webdataset;
+using penstock_test::raw_tar;
+
+/// `key: suffix=bytes suffix=bytes` for each sample.
+template <class Source>
+std::vector<std::string> listing(const Source& data) {
+  std::vector<std::string> lines;
+  const auto reader = data.open();
+  typename Source::reader::worker worker;
+  for (std::uint64_t i = 0; i < data.size(); ++i) {
+    reader.evaluate({0, i}, worker, [&](const auto& s) {
+      std::string line(s.key());
+      line += ":";
+      for (std::size_t m = 0; m < s.size(); ++m) {
+        line.append(" ").append(s.name(m)).append("=").append(text_of(s.member(m).finish()));
+      }
+      lines.push_back(line);
+    });
+  }
+  return lines;
+}
+
+std::vector<std::string> listing(const raw_tar& tar) {
+  return listing(webdataset(memory_files().add("t.tar", tar.bytes)));
+}
+
+std::optional<penstock::error> failure_of(const std::string& bytes) {
+  try {
+    (void)listing(webdataset(memory_files().add("t.tar", bytes)));
+  } catch (const penstock::error& e) {
+    CHECK(e.file() == "t.tar");
+    return e;
+  }
+  return std::nullopt;
+}
+
+using lines_type = std::vector<std::string>;
+
+/// Samples of many shapes: small and large members, in all orders, with bytes that can be told apart.
+struct mixed_dataset {
+  raw_tar tar;
+  std::vector<std::vector<std::string>> members;
+
+  explicit mixed_dataset(std::size_t samples, std::size_t most) {
+    penstock::rng random(7, 0, samples);
+    for (std::size_t i = 0; i < samples; ++i) {
+      std::vector<std::string> contents(1 + random.below(4));
+      for (std::size_t m = 0; m < contents.size(); ++m) {
+        const std::uint64_t kind = random.below(4);
+        const std::size_t size =
+            kind == 0 ? 0 : static_cast<std::size_t>(random.below(kind == 1 ? most : 2000));
+        contents[m].resize(size);
+        for (char& c : contents[m]) c = static_cast<char>(random.below(256));
+        tar.member("s" + std::to_string(i) + ".m" + std::to_string(m), contents[m]);
+      }
+      members.push_back(std::move(contents));
+    }
+    tar.end();
+  }
+};
+
+/// Reads samples in some order, members in some order, some by read_into and some by finish; the number of
+/// wrong ones.
+template <class Reader>
+std::size_t wrong_members(const Reader& reader, const mixed_dataset& data, std::uint64_t seed,
+                          bool in_order) {
+  std::size_t wrong = 0;
+  typename Reader::worker worker;
+  penstock::rng random(seed, 0, 0);
+  for (std::size_t step = 0; step < 2 * data.members.size(); ++step) {
+    const std::uint64_t index = in_order ? step % data.members.size() : random.below(data.members.size());
+    reader.evaluate({0, index}, worker, [&](const auto& s) {
+      const auto& expected = data.members[index];
+      if (s.size() != expected.size()) {
+        ++wrong;
+        return;
+      }
+      std::vector<std::pair<std::size_t, penstock::bytes_view>> views;
+      for (std::size_t k = 0; k < 2 * s.size(); ++k) {
+        const auto m = static_cast<std::size_t>(random.below(s.size()));
+        const auto blob = s.member(m);
+        if (blob.size() != expected[m].size()) ++wrong;
+        if (random.chance(0.5)) {
+          std::string text(expected[m].size(), '\0');
+          blob.read_into({reinterpret_cast<std::byte*>(text.data()), text.size()});
+          if (text != expected[m]) ++wrong;
+        } else {
+          views.emplace_back(m, blob.finish());
+        }
+      }
+      for (const auto& [m, view] : views) {  // views stay good until the call ends
+        if (text_of(view) != expected[m]) ++wrong;
+      }
+    });
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("source/webdataset: consecutive members of one key are a sample") {
+  CHECK(listing(raw_tar().member("a.jpg", "1").member("a.cls", "2").member("b.jpg", "3").end()) ==
+        lines_type{"a: jpg=1 cls=2", "b: jpg=3"});
+  // a key that comes again is another sample; what belongs to no sample does not close one
+  CHECK(listing(raw_tar()
+                    .member("a.x", "1")
+                    .member("b.x", "2")
+                    .member("a.x", "3")
+                    .member("README", "-")
+                    .member("a.y", "4")
+                    .end()) == lines_type{"a: x=1", "b: x=2", "a: x=3 y=4"});
+}
+
+TEST_CASE("source/webdataset: keys end at the first dot of the basename, suffixes are lowered") {
+  CHECK(listing(raw_tar()
+                    .member("d.ir/a.left.JPG", "1")
+                    .member("d.ir/a.Right.jpg", "2")
+                    .member("b.", "3")
+                    .member("C.txt", "4")
+                    .member("./e.txt", "5")
+                    .end()) ==
+        lines_type{"d.ir/a: left.jpg=1 right.jpg=2", "b: =3", "C: txt=4", "./e: txt=5"});
+  CHECK(listing(raw_tar()
+                    .member("nodot", "1")
+                    .member(".hidden", "2")
+                    .member("d.x/.hidden", "3")
+                    .member("d.x/e", "4")
+                    .end())
+            .empty());
+  // as WebDataset's expression has it
+  CHECK(listing(raw_tar().member("d/.hidden", "1").end()) == lines_type{"d/: hidden=1"});
+}
+
+TEST_CASE("source/webdataset: only files count, and not what is named __x__") {
+  CHECK(listing(raw_tar()
+                    .header("folder.d/", 0, '5')
+                    .header("link.txt", 0, '2')
+                    .header("hard.txt", 0, '1')
+                    .header("dev.txt", 0, '3')
+                    .header("fifo.txt", 0, '6')
+                    .member("dump.txt", "skipped", 'D')
+                    .member("__meta.json__", "0")
+                    .member("__dir__/a.txt", "0")
+                    .member("__", "0")
+                    .member("__a/b.txt", "1")
+                    .member("d/__a__.txt", "2")
+                    .member("old.txt", "3", '\0', raw_tar::dialect::v7)
+                    .member("contiguous.txt", "4", '7')
+                    .end()) ==
+        lines_type{"__a/b: txt=1", "d/__a__: txt=2", "old: txt=3", "contiguous: txt=4"});
+}
+
+TEST_CASE("source/webdataset: names from prefixes, pax and GNU headers") {
+  const std::string long_name = std::string(200, 'd') + "/" + std::string(150, 'f') + ".txt";
+  const auto record = [](const std::string& text) {
+    const std::size_t size = text.size() + 2 + std::to_string(text.size() + 4).size();
+    return std::to_string(size) + " " + text + "\n";
+  };
+  CHECK(listing(raw_tar().header("a.txt", 1, '0', raw_tar::dialect::ustar, "some/prefix").body("1").end()) ==
+        lines_type{"some/prefix/a: txt=1"});
+  CHECK(listing(raw_tar().header("a.txt", 1, '0', raw_tar::dialect::gnu, "no prefix").body("1").end()) ==
+        lines_type{"a: txt=1"});
+  CHECK(listing(raw_tar()
+                    .member("././@LongLink", "target of a link", 'K', raw_tar::dialect::gnu)
+                    .member("././@LongLink", long_name + std::string(1, '\0'), 'L', raw_tar::dialect::gnu)
+                    .member(long_name.substr(0, 100), "1", '0', raw_tar::dialect::gnu)
+                    .member("next.txt", "2")
+                    .end()) == lines_type{long_name.substr(0, 351) + ": txt=1", "next: txt=2"});
+  CHECK(listing(raw_tar()
+                    .pax('x', record("path=" + long_name))
+                    .member("short.txt", "1")
+                    .member("next.txt", "2")
+                    .end()) == lines_type{long_name.substr(0, 351) + ": txt=1", "next: txt=2"});
+  // the size in a pax header is the one that counts, for this member only; g holds until x or another g says
+  // otherwise
+  CHECK(listing(raw_tar()
+                    .pax('x', record("mtime=1.5") + record("size=3"))
+                    .header("a.txt", 0)
+                    .body("123")
+                    .member("b.txt", "4")
+                    .end()) == lines_type{"a: txt=123", "b: txt=4"});
+  CHECK(listing(raw_tar()
+                    .pax('g', record("path=all.txt"))
+                    .member("a.txt", "1")
+                    .pax('x', record("path=mine.txt"))
+                    .member("b.txt", "2")
+                    .pax('x', record("path="))
+                    .member("c.txt", "3")
+                    .pax('g', record("path="))
+                    .member("d.txt", "4")
+                    .end()) == lines_type{"all: txt=1", "mine: txt=2", "c: txt=3", "d: txt=4"});
+  CHECK(listing(raw_tar()
+                    .header("a.txt", 0)
+                    .patch(124, std::string("\x80\0\0\0\0\0\0\0\0\0\0\3", 12))
+                    .body("123")
+                    .end()) == lines_type{"a: txt=123"});
+  CHECK(listing(raw_tar().header("\xe4.txt", 1).seal_signed().body("1").end()) == lines_type{"\xe4: txt=1"});
+}
+
+TEST_CASE("source/webdataset: an archive ends at the first zero block or at the end of the file") {
+  CHECK(listing(raw_tar().member("a.txt", "1")) == lines_type{"a: txt=1"});
+  CHECK(listing(raw_tar().member("a.txt", "1").end(1).member("b.txt", "2")) == lines_type{"a: txt=1"});
+  CHECK(listing(raw_tar().end()).empty());
+}
+
+TEST_CASE("source/webdataset: archives that are not whole say what is wrong and where") {
+  const auto whole = raw_tar().member("a.txt", "first").member("d/b.txt", std::string(1000, 'x')).end();
+  const auto check = [](const std::string& bytes, const std::string& message, std::uint64_t offset,
+                        const std::string& key) {
+    const auto e = failure_of(bytes);
+    REQUIRE(e.has_value());
+    CHECK(e->code() == errc::format);
+    CHECK_THAT(e->what(), penstock_test::contains(message));
+    CHECK(e->offset() == offset);
+    CHECK(e->key() == key);
+  };
+  check("", "is empty", 0, "");
+  check("not a tar", "cut off within a header", 0, "");
+  check(std::string(1024, 'n'), "not a tar archive", 0, "");
+  check(whole.bytes.substr(0, 1024 + 100), "cut off within a header", 1024, "");
+  check(whole.bytes.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536, "d/b.txt");
+  CHECK_FALSE(failure_of(whole.bytes.substr(0, 1536 + 1000)).has_value());
+  std::string damaged = whole.bytes;
+  damaged[1024 + 5] = '!';
+  check(damaged, "checksum of a tar header is wrong", 1024, "");
+  damaged = whole.bytes;
+  damaged[3] = '!';
+  check(damaged, "not a tar archive", 0, "");
+  check(raw_tar().member("a.txt", "1").member("a.Txt", "2").end().bytes, "two members 'txt'", 1024, "a");
+  check(raw_tar().header("a.txt", 0).patch(124, "0000000000x").end().bytes, "not a number", 0, "a.txt");
+  check(raw_tar().header("a.txt", 0).patch(124, std::string(12, '\xff')).end().bytes, "negative", 0, "a.txt");
+  check(
+      raw_tar().header("a.txt", 0).patch(124, "\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff").end().bytes,
+      "not a number", 0, "a.txt");
+  check(raw_tar().pax('x', "99 path=a.txt\n").member("a", "").end().bytes, "length is wrong", 0, "");
+  check(raw_tar().pax('x', "7 =abc\n").member("a", "").end().bytes, "without a keyword", 0, "");
+  check(raw_tar().pax('x', "10 size=x\n").member("a", "").end().bytes, "not a number", 0, "");
+  check(raw_tar().header("p", 1u << 21, 'x').end().bytes, "above 1 MiB", 0, "");
+  check(raw_tar().header("p", 2000, 'x').end().bytes, "cut off within an extension header", 0, "");
+  check(raw_tar().pax('x', "14 path=a.txt\n").end().bytes, "announced by an extension header", 0, "");
+  check(raw_tar().pax('x', "22 GNU.sparse.major=1\n").member("a.bin", "x").end().bytes, "sparse", 0, "a");
+  check(raw_tar().member("a.bin", "x", 'S', raw_tar::dialect::gnu).end().bytes, "sparse", 0, "a");
+  CHECK(listing(raw_tar().member("sparse", "x", 'S', raw_tar::dialect::gnu).member("b.txt", "1").end()) ==
+        lines_type{"b: txt=1"});
+  check(std::string("\x1f\x8b\x08\0\0\0\0\0", 8) + std::string(600, 'z'), "compressed with gzip", 0, "");
+  check(std::string("\x28\xb5\x2f\xfd", 4) + std::string(600, 'z'), "compressed with zstd", 0, "");
+}
+
+TEST_CASE("source/webdataset: shards that are not there, not files, or not for us to read") {
+  const penstock_test::temp_dir dir;
+  raw_tar().member("a.txt", "1").end().save((dir / "s-0.tar").string());
+  try {
+    (void)webdataset((dir / "s-{0..1}.tar").string());
+    FAIL("opened a shard that is not there");
+  } catch (const penstock::error& e) {
+    CHECK(e.code() == errc::io);
+    CHECK(e.file() == (dir / "s-1.tar").string());
+    CHECK_THAT(e.what(), penstock_test::contains("No such file"));
+  }
+  CHECK_THROWS_WITH(webdataset(dir.path()), penstock_test::contains("is a folder"));
+  CHECK_THROWS_WITH(webdataset(std::vector<std::string>{}), penstock_test::contains("at least one shard"));
+  CHECK_THROWS_WITH(webdataset(memory_files(), {.index = index_policy::require}),
+                    penstock_test::contains("at least one shard"));
+  if (::geteuid() == 0) {
+    WARN("not tested as root: a shard without permission to read");
+  } else {
+    fs::permissions(dir / "s-0.tar", fs::perms::none);
+    CHECK_THROWS_WITH(webdataset(dir / "s-0.tar"), penstock_test::contains("Permission denied"));
+  }
+}
+
+TEST_CASE("source/webdataset: several shards, some without samples, from patterns, lists and any storage") {
+  const penstock_test::temp_dir dir;
+  raw_tar().end().save((dir / "s-0.tar").string());
+  raw_tar().member("a.txt", "1").member("b.txt", "2").end().save((dir / "s-1.tar").string());
+  raw_tar().member("README", "").end().save((dir / "s-2.tar").string());
+  raw_tar().member("b.txt", "3").end().save((dir / "s-3.tar").string());
+  const std::string pattern = (dir / "s-{0..3}.tar").string();
+  const lines_type lines{"a: txt=1", "b: txt=2", "b: txt=3"};  // samples never span shards
+  const webdataset data(pattern);
+  CHECK(listing(data) == lines);
+  CHECK(data.size() == 3);
+  CHECK(*data.starts() == std::vector<std::uint64_t>{0, 2, 3});
+  CHECK(listing(webdataset((dir / "s-{0..1}.tar::").string() + (dir / "s-3.tar").string())) == lines);
+  CHECK(listing(webdataset(
+            std::vector<std::string>{(dir / "s-1.tar").string(), (dir / "s-3.tar").string()})) == lines);
+  CHECK(listing(webdataset(penstock::mapped_file(pattern))) == lines);
+  CHECK(webdataset(penstock::mapped_file(pattern)).fingerprint() == data.fingerprint());
+  const auto copy = data;
+  CHECK(listing(copy) == lines);
+  const auto reader = data.open();
+  CHECK(reader.key(2) == "b");
+  CHECK(reader.url(2) == (dir / "s-3.tar").string());
+  CHECK(reader.bytes_per_sample() == 1);
+  reader.will_need(0);
+  reader.will_need(0, 3);
+  reader.will_need(2, 100);
+  CHECK_THROWS_AS(reader.key(3), penstock::error);
+  CHECK_THAT(data.describe(), penstock_test::contains("4 shards, 3 samples"));
+}
+
+TEST_CASE("source/webdataset: an error of a later stage gets shard, key and the member's offset") {
+  const auto tar = raw_tar().member("a.txt", "1").member("b.txt", "2").member("b.cls", "3").end();
+  const webdataset data(memory_files().add("t.tar", tar.bytes));
+  const auto reader = data.open();
+  decltype(data.open())::worker worker;
+  const auto thrown = [&](bool read) {
+    try {
+      reader.evaluate({0, 1}, worker, [&](const auto& s) {
+        CHECK(s.url() == "t.tar");
+        if (read) CHECK(text_of(s.member(1).finish()) == "3");
+        throw penstock::error(errc::shape, "wrong");
+      });
+    } catch (const penstock::error& e) {
+      CHECK(e.file() == "t.tar");
+      CHECK(e.key() == "b");
+      return e.offset().value();
+    }
+    return ~std::uint64_t{0};
+  };
+  CHECK(thrown(false) == 1536);
+  CHECK(thrown(true) == 2560);
+  CHECK_THROWS_AS(reader.evaluate({0, 1}, worker, [](const auto&) { throw 7; }), int);
+  CHECK_THROWS_AS(reader.evaluate({0, 2}, worker, [](const auto&) {}), penstock::error);
+  std::byte one[1];
+  CHECK_THROWS_AS(reader.evaluate({0, 0}, worker,
+                                  [&](const auto& s) {
+                                    s.member(0).read_into({one, 0});
+                                  }),
+                  penstock::error);
+}
+
+TEST_CASE("source/webdataset: members of every size, in every order, from files, mappings and memory") {
+  const penstock_test::temp_dir dir;
+  const std::size_t samples = penstock_test::long_tests() ? 2000 : 200;
+  const mixed_dataset data(samples, 100'000);
+  data.tar.save((dir / "s.tar").string());
+  const webdataset files(dir / "s.tar");
+  const webdataset mapped(penstock::mapped_file((dir / "s.tar").string()));
+  const webdataset held(memory_files().add("s.tar", data.tar.bytes));
+  CHECK(files.fingerprint() == held.fingerprint());
+  for (const bool in_order : {true, false}) {
+    CHECK(wrong_members(files.open(), data, 1, in_order) == 0);
+    CHECK(wrong_members(mapped.open(), data, 2, in_order) == 0);
+    CHECK(wrong_members(held.open(), data, 3, in_order) == 0);
+  }
+}
+
+TEST_CASE("source/webdataset: one sample with more small members than a read may bring") {
+  const penstock_test::temp_dir dir;
+  raw_tar tar;
+  for (int i = 0; i < 40; ++i)
+    tar.member("s.m" + std::to_string(i), std::string(20'000, static_cast<char>('0' + i)));
+  tar.end().save((dir / "s.tar").string());
+  const webdataset data(dir / "s.tar");
+  const auto reader = data.open();
+  decltype(data.open())::worker worker;
+  reader.evaluate({0, 0}, worker, [](const auto& s) {
+    REQUIRE(s.size() == 40);
+    std::vector<penstock::bytes_view> views;
+    for (std::size_t i = 0; i < 40; ++i) views.push_back(s.member((i * 17) % 40).finish());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < 40; ++i)
+      wrong += text_of(views[i]) == std::string(20'000, static_cast<char>('0' + (i * 17) % 40)) ? 0 : 1;
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("source/webdataset: many threads share a reader, each with its worker") {
+  const penstock_test::temp_dir dir;
+  const mixed_dataset data(100, 50'000);
+  data.tar.save((dir / "s.tar").string());
+  const webdataset files(dir / "s.tar");
+  const auto reader = files.open();
+  std::atomic<std::size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] { wrong += wrong_members(reader, data, t, t % 2 == 0); });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("source/webdataset: a shard that is cut off behind its index is an error of the read") {
+  const penstock_test::temp_dir dir;
+  raw_tar()
+      .member("a.txt", "1")
+      .member("b.bin", std::string(100'000, 'x'))
+      .end()
+      .save((dir / "s.tar").string());
+  const webdataset data(dir / "s.tar");
+  const auto reader = data.open();
+  decltype(data.open())::worker worker;
+  reader.evaluate({0, 0}, worker, [](const auto& s) { CHECK(text_of(s.member(0).finish()) == "1"); });
+  fs::resize_file(dir / "s.tar", 50'000);
+  try {
+    reader.evaluate({0, 1}, worker, [](const auto& s) { (void)s.member(0).finish(); });
+    FAIL("read what is not there");
+  } catch (const penstock::error& e) {
+    CHECK(e.offset() == 1536);
+    CHECK(e.key() == "b");
+    CHECK(e.file() == (dir / "s.tar").string());
+  }
+}
+
+TEST_CASE("source/webdataset: real archives have the members that Python finds in them") {
+  const auto root = penstock_test::test_data("tar");
+  if (!root) {
+    WARN("PENSTOCK_TEST_DATA is not set: real tar archives are not read");
+    return;
+  }
+  if (!penstock_test::have_program("python3", "python3 -c 'import tarfile'")) return;
+  const penstock_test::temp_dir dir;
+  std::ofstream(dir / "list.py") << R"py(import re, sys, tarfile
+out = []
+try:
+    for m in tarfile.open(sys.argv[1], "r:"):
+        name = m.name.encode("utf-8", "surrogateescape")
+        if not m.isreg() or re.match(rb"(__[^/]*__)($|/)", name):
+            continue
+        if b"/" not in name and name.startswith(b"__") and name.endswith(b"__"):
+            continue
+        parts = re.match(rb"^((?:.*/|)[^.]+)[.]([^/]*)$", name)
+        if parts:
+            if m.issparse():
+                sys.exit(1)
+            out.append(b"%s %s %d %d\n" % (parts[1], parts[2].lower(), m.offset_data, m.size))
+except Exception:
+    sys.exit(1)
+sys.stdout.buffer.write(b"".join(out))
+)py";
+  int compared = 0;
+  int refused = 0;
+  for (const char* folder : {"webdataset", "torchdata", "golang", "cpython", "libarchive"}) {
+    if (!fs::is_directory(*root / folder)) continue;
+    for (const auto& entry : fs::directory_iterator(*root / folder)) {
+      std::string ours;
+      std::string problem;
+      try {
+        const webdataset data(penstock::file({entry.path().c_str()}), {.index = index_policy::transient});
+        const auto reader = data.open();
+        decltype(data.open())::worker worker;
+        for (std::uint64_t i = 0; i < data.size(); ++i) {
+          reader.evaluate({0, i}, worker, [&](const auto& s) {
+            for (std::size_t m = 0; m < s.size(); ++m) {
+              ours.append(s.key()).append(" ").append(s.name(m)).append(" ").append(
+                  std::to_string(s.member(m).offset()));
+              ours.append(" ").append(std::to_string(s.member(m).finish().size())).append("\n");
+            }
+          });
+        }
+      } catch (const penstock::error& e) {
+        problem = e.what();
+      }
+      INFO(entry.path().string() << " " << problem);
+      const auto theirs = penstock_test::run_program("python3 " + (dir / "list.py").string() + " '" +
+                                                     entry.path().string() + "'");
+      // Python gives up silently where a later header is wrong; to us that is an error.
+      if (!problem.empty()) {
+        ++refused;
+        CHECK((theirs.status != 0 || entry.path().filename() == "pax-bad-hdr-file.tar"));
+      } else if (theirs.status == 0) {
+        ++compared;
+        CHECK(ours == theirs.output);
+      }
+    }
+  }
+  CHECK(compared > 30);
+  CHECK(refused > 5);
+}
+
+TEST_CASE("source/webdataset: archives that fuzzers found give samples or one error") {
+  const auto root = penstock_test::test_data("tar");
+  if (!root || !fs::is_directory(*root / "fuzz")) {
+    WARN("PENSTOCK_TEST_DATA is not set: the fuzzers' archives are not read");
+    return;
+  }
+  int read = 0;
+  for (const auto& entry : fs::directory_iterator(*root / "fuzz")) {
+    try {
+      (void)listing(webdataset(penstock::file({entry.path().c_str()}), {.index = index_policy::transient}));
+      (void)listing(
+          webdataset(penstock::mapped_file({entry.path().c_str()}), {.index = index_policy::transient}));
+      ++read;
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == errc::format));
+    }
+  }
+  CHECK(read > 0);
+}
+
+TEST_CASE(
+    "source/webdataset: no byte of an archive, changed, does more than change samples or give one error") {
+  const auto tar = raw_tar()
+                       .pax('x', "14 path=p.txt\n")
+                       .member("a.txt", "1")
+                       .member("././@LongLink", "long.txt", 'L', raw_tar::dialect::gnu)
+                       .member("b.txt", "22")
+                       .end();
+  int errors = 0;
+  for (std::size_t i = 0; i < tar.bytes.size(); ++i) {
+    std::string bytes = tar.bytes;
+    bytes[i] = static_cast<char>(bytes[i] ^ 0x21);
+    errors += failure_of(bytes).has_value() ? 1 : 0;
+    if (i % 7 == 0) (void)failure_of(tar.bytes.substr(0, i));
+  }
+  CHECK(errors > 1000);
+}
