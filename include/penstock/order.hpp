@@ -2,6 +2,7 @@
 #pragma once
 
 /// Everything of the room `order`: which sample is next.
+
 #include <penstock/order/chain.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 /// The storage room: where bytes come from.
+
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>

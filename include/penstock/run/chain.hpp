@@ -3,7 +3,6 @@
 
 #include <penstock/core/plan.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +34,6 @@ inline std::uint64_t now_ns() noexcept {
 /// What is at the root of every worker.
 struct worker_root {
   std::uint32_t part = 0;
-  std::atomic<std::uint32_t> at_stage{0};  // read by the watchdog
   stage_cost cost;
 };
 
@@ -121,7 +119,6 @@ struct stage_node {
       });
       root.part = before;
     } else if constexpr (Timing::value) {
-      root.at_stage.store(depth, std::memory_order_relaxed);
       const std::uint64_t begin = detail::now_ns();
       if constexpr (part_of_kind<Stage, decider_tag>) {
         const bool kept = stage.keep(value, call);
@@ -132,7 +129,6 @@ struct stage_node {
         count(w, begin);
         sink(std::forward<decltype(result)>(result));
       }
-      root.at_stage.store(0, std::memory_order_relaxed);
     } else if constexpr (part_of_kind<Stage, decider_tag>) {
       if (stage.keep(value, call)) sink(std::forward<V>(value));
     } else {

@@ -17,16 +17,6 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 template <class Stage>
-std::string stage_text(const Stage& stage) {
-  if constexpr (requires { stage.describe(); })
-    return stage.describe();
-  else if constexpr (requires { Stage::stage_name; })
-    return std::string(Stage::stage_name);
-  else
-    return "stage";
-}
-
-template <class Stage>
 constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
   if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)
@@ -105,7 +95,7 @@ template <class Source, class... Stages>
   line(p.source().describe(), parts::forward ? "forward" : "indexed", detail::lost_text({}, at_source));
   detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
       [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
-        line(detail::stage_text(stage), detail::kind_text<Stage>(), detail::lost_text(before, after));
+        line(text_of_stage(stage), detail::kind_text<Stage>(), detail::lost_text(before, after));
       },
       p.stages());
   text += "keeps:";

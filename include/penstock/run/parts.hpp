@@ -66,6 +66,17 @@ auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
 
 }  // namespace detail
 
+/// How a stage is called in messages and reports.
+template <class Stage>
+std::string text_of_stage(const Stage& stage) {
+  if constexpr (requires { stage.describe(); })
+    return stage.describe();
+  else if constexpr (requires { Stage::stage_name; })
+    return std::string(Stage::stage_name);
+  else
+    return "stage";
+}
+
 /// The facts about a plan's type that a run needs.
 template <class Plan>
 struct plan_parts {

@@ -3,7 +3,8 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/run/core.hpp>
+#include <penstock/run/chunk_core.hpp>
+#include <penstock/run/direct_core.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>
@@ -61,7 +62,7 @@ struct row_of_plan<Plan, false> {
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
-  using core_type = run_core<Plan>;
+  using core_type = std::conditional_t<parts::direct, direct_core<Plan>, chunk_core<Plan>>;
   using row_type = typename detail::row_of_plan<Plan>::type;
 
  public:
@@ -345,6 +346,7 @@ class run {
              std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
     if (s.held.size() > s.taken) refuse("it holds more samples than went in");
     core_->seek(s);
+    core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
   }
 

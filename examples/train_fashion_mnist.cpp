@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Trains a small classifier (784 - 128 - 10, ReLU, SGD with momentum) from the shards that pack_webdataset
+// wrote, and saves what is needed to go on: the weights, and one line of text that says where the loader stands.
+// Started again, killed or not, it goes on at the next batch and ends with the same weights, bit for bit.
+
+#include "arguments.hpp"
+
+#include <penstock/codec/integer.hpp>
+#include <penstock/codec/npy.hpp>
+#include <penstock/observe/progress.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/machine.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t pixels = 784, hidden = 128, classes = 10;
+
+/// A multi-layer perceptron in one array, so that saving it and stepping it are one loop each.
+class model {
+ public:
+  static constexpr std::size_t size = pixels * hidden + hidden + hidden * classes + classes;
+
+  model() : weights_(size), velocity_(size), gradient_(size) {
+    ps::rng random(1, 0, 0, 0);
+    for (std::size_t i = 0; i < pixels * hidden; ++i) weights_[i] = static_cast<float>(random.normal() * std::sqrt(2.0 / pixels));
+    for (std::size_t i = 0; i < hidden * classes; ++i)
+      weights_[pixels * hidden + hidden + i] = static_cast<float>(random.normal() * std::sqrt(2.0 / hidden));
+  }
+
+  /// The most likely class; with the sample's label also adds to the gradient.
+  std::size_t look(std::span<const std::uint8_t> image, std::optional<std::size_t> label = {}) {
+    const float *w1 = weights_.data(), *b1 = w1 + pixels * hidden, *w2 = b1 + hidden, *b2 = w2 + hidden * classes;
+    float h[hidden], z[classes];
+    std::copy_n(b1, hidden, h);
+    for (std::size_t i = 0; i < pixels; ++i)
+      if (image[i] != 0) add_scaled(h, w1 + i * hidden, static_cast<float>(image[i]) / 255.0f);
+    for (float& x : h) x = std::max(x, 0.0f);
+    std::copy_n(b2, classes, z);
+    for (std::size_t j = 0; j < hidden; ++j)
+      for (std::size_t k = 0; k < classes; ++k) z[k] += h[j] * w2[j * classes + k];
+    const auto best = static_cast<std::size_t>(std::max_element(z, z + classes) - z);
+    if (!label) return best;
+
+    float sum = 0, dh[hidden];
+    const float top = z[best];
+    for (float& x : z) sum += x = std::exp(x - top);
+    for (float& x : z) x /= sum;
+    z[*label] -= 1;
+    float *g1 = gradient_.data(), *gb1 = g1 + pixels * hidden, *g2 = gb1 + hidden, *gb2 = g2 + hidden * classes;
+    for (std::size_t j = 0; j < hidden; ++j) {
+      float d = 0;
+      for (std::size_t k = 0; k < classes; ++k) {
+        d += z[k] * w2[j * classes + k];
+        g2[j * classes + k] += h[j] * z[k];
+      }
+      dh[j] = h[j] > 0 ? d : 0;
+    }
+    for (std::size_t k = 0; k < classes; ++k) gb2[k] += z[k];
+    add_scaled(gb1, dh, 1);
+    for (std::size_t i = 0; i < pixels; ++i)
+      if (image[i] != 0) add_scaled(g1 + i * hidden, dh, static_cast<float>(image[i]) / 255.0f);
+    return best;
+  }
+
+  void step(float rate, std::size_t samples) {
+    const float scale = 1.0f / static_cast<float>(samples);
+    for (std::size_t i = 0; i < size; ++i) {
+      velocity_[i] = 0.9f * velocity_[i] - rate * scale * gradient_[i];
+      weights_[i] += velocity_[i];
+      gradient_[i] = 0;
+    }
+  }
+
+  [[nodiscard]] std::vector<float>& weights() { return weights_; }
+  [[nodiscard]] std::vector<float>& velocity() { return velocity_; }
+
+ private:
+  static void add_scaled(float* into, const float* what, float by) {
+    for (std::size_t j = 0; j < hidden; ++j) into[j] += by * what[j];
+  }
+  std::vector<float> weights_, velocity_, gradient_;
+};
+
+/// A checkpoint is one line of text, the loader's state, and then the numbers.
+void save(const std::string& path, model& m, const ps::state& where) {
+  const std::string beside = path + ".partial";
+  {
+    std::ofstream out(beside, std::ios::binary);
+    out << to_string(where) << '\n';
+    for (const auto* part : {&m.weights(), &m.velocity()})
+      out.write(reinterpret_cast<const char*>(part->data()), static_cast<std::streamsize>(part->size() * sizeof(float)));
+    out.flush();
+    if (!out) throw std::runtime_error("cannot write " + beside);
+  }
+  fs::rename(beside, path);  // whoever looks sees the old one or the new one, whole
+}
+
+std::optional<ps::state> restore(const std::string& path, model& m) {
+  if (!fs::exists(path)) return std::nullopt;
+  std::ifstream in(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(in, line)) throw std::runtime_error("cannot read the checkpoint " + path);
+  const ps::state where = ps::state_from_string(line);
+  for (auto* part : {&m.weights(), &m.velocity()})
+    in.read(reinterpret_cast<char*>(part->data()), static_cast<std::streamsize>(part->size() * sizeof(float)));
+  if (!in || in.peek() != std::ifstream::traits_type::eof())
+    throw std::runtime_error("the checkpoint " + path + " is not of this model, or was cut; remove it to begin anew");
+  return where;
+}
+
+std::vector<std::string> shards_of(const fs::path& folder, const std::string& split) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(split + "-") && name.ends_with(".tar")) found.push_back(entry.path().string());
+  }
+  if (found.empty()) throw std::runtime_error("there are no shards " + split + "-*.tar in " + folder.string() +
+                                              "; make them with pack_webdataset");
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The samples of one split: a uint8 array and a label each.
+auto samples_of(const fs::path& folder, const std::string& split) {
+  return ps::webdataset(shards_of(folder, split)) | ps::fields<"npy", "cls"> |
+         ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>>;
+}
+
+/// Calls f(image, label) for each sample of a batch.
+template <class Batch, class F>
+void for_each_sample(const Batch& batch, F f) {
+  const auto images = get<"npy">(batch);
+  const auto labels = get<"cls">(batch);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (images[i].size() != pixels || labels[i] < 0 || labels[i] >= static_cast<std::int64_t>(classes))
+      throw std::runtime_error("a sample is no image of 28 x 28 with a label below 10");
+    f(images[i].values(), static_cast<std::size_t>(labels[i]));
+  }
+}
+
+double test_accuracy(const fs::path& folder, model& m, unsigned workers) {
+  const auto loader = samples_of(folder, "t10k") | ps::batch(256, ps::tail::keep) | ps::workers(workers);
+  std::uint64_t seen = 0, right = 0;
+  for (auto&& batch : loader)
+    for_each_sample(batch, [&](std::span<const std::uint8_t> image, std::size_t label) {
+      ++seen;
+      right += m.look(image) == label;
+    });
+  if (seen != loader.source().size()) throw std::runtime_error("not every test sample was seen exactly once");
+  return static_cast<double>(right) / static_cast<double>(seen);
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+int train(arguments& given) {
+  const fs::path shards = given.text("shards");
+  const std::string checkpoint = given.text("checkpoint");
+  const std::uint64_t epochs = given.number("epochs", 1), batch_size = given.number("batch", 100);
+  const std::uint64_t rank = given.number("rank", 0), world = given.number("world", 1);
+  const auto workers = static_cast<unsigned>(given.number("workers", ps::default_workers(world)));
+  const std::uint64_t every = given.number("checkpoint-every", 100), window = given.number("window", 8);
+  const std::uint64_t stop_after = given.number("stop-after", 0);
+  given.done();
+
+  // The ranks share the work; each trains its own model, since this example has nothing that sums gradients.
+  const auto loader = samples_of(shards, "train") | ps::shuffle(7, ps::window(window)) | ps::shard(rank, world) |
+                      ps::batch(batch_size, ps::tail::drop) | ps::workers(workers) | ps::pin_and_copy;
+
+  model m;
+  const std::optional<ps::state> from = restore(checkpoint, m);
+  if (from && from->epoch >= epochs) {
+    std::printf("all %llu epochs are done; test accuracy %.4f\n", static_cast<unsigned long long>(epochs),
+                test_accuracy(shards, m, workers));
+    return 0;
+  }
+  auto run = from ? loader.open(*from) : loader.open();
+  if (run.steps_per_epoch() == 0) throw std::runtime_error("an epoch has not even one whole batch; use a smaller --batch");
+  if (from)
+    std::printf("continuing at epoch %llu step %llu\n", static_cast<unsigned long long>(from->epoch),
+                static_cast<unsigned long long>(from->step));
+  std::fflush(stdout);
+
+  std::uint64_t steps = 0;
+  for (auto epoch : run.epochs(epochs)) {
+    const auto number = static_cast<unsigned long long>(epoch.number());
+    ps::progress bar("epoch " + std::to_string(number), run.steps_per_epoch());
+    const ps::run_counters before = run.counters();
+    bar.begin(before);
+    const float rate = 0.05f / static_cast<float>(1 + epoch.number());
+    for (auto&& batch : epoch) {
+      for_each_sample(batch, [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
+      m.step(rate, batch.size());
+      bar.tick([&] { return run.counters(); });
+      ++steps;
+      const bool stop = interrupted != 0 || steps == stop_after;
+      if (stop || (every != 0 && steps % every == 0)) save(checkpoint, m, run.state());
+      if (stop) {
+        std::printf("stopped after epoch %llu step %llu; start again to continue\n", number,
+                    static_cast<unsigned long long>(batch.step()));
+        return 0;
+      }
+    }
+    const ps::run_counters after = run.counters();
+    bar.finish(after);
+    save(checkpoint, m, run.state());
+    const double seconds = after.seconds - before.seconds;
+    std::printf("epoch %llu: stall %.2f %%, %.0f samples/s, test accuracy %.4f\n", number,
+                100 * (after.stall_seconds - before.stall_seconds) / seconds,
+                static_cast<double>(after.samples - before.samples) / seconds, test_accuracy(shards, m, workers));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  std::signal(SIGTERM, [](int) { interrupted = 1; });
+  try {
+    arguments given(argc, argv,
+                    "train_fashion_mnist --shards DIR --checkpoint FILE [--epochs N] [--workers N] [--batch B] "
+                    "[--rank R --world W] [--window SHARDS] [--checkpoint-every STEPS] [--stop-after STEPS]");
+    return train(given);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "train_fashion_mnist: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/tail.hpp>
+#include <penstock/run/batch_handle.hpp>
+#include <penstock/run/core_base.hpp>
+#include <penstock/run/selection.hpp>
+#include <penstock/run/state.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The bytes of a whole value, for the counters.
+template <class W>
+std::uint64_t whole_size(const W& value) {
+  if constexpr (any_record<W>) {
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); }, value.values());
+  } else if constexpr (requires { value.member(0); }) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
+    return bytes;
+  } else if constexpr (requires { value.size(); *value.data(); }) {
+    return value.size() * sizeof(*value.data());
+  } else {
+    return sizeof(value);
+  }
+}
+
+}  // namespace detail
+
+/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into batches or handed out one by
+/// one.
+///
+/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of each column.
+template <class Plan>
+class chunk_core : public core_base<Plan, chunk_core<Plan>> {
+  using base = core_base<Plan, chunk_core<Plan>>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using engine_type = typename base::engine_type;
+  using payload_type = typename base::payload_type;
+  using batch_type = batch_handle<chunk_core>;
+
+  chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
+      : base(p, options, token), batches_(*engine.options().depth) {
+    if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
+    if constexpr (parts::batched) {
+      steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
+      const auto& batch = std::get<parts::in::batch>(p.stages());
+      batch_size_ = batch.size;
+      at_end_ = batch.at_end;
+    }
+  }
+
+  using base::engine;
+
+  void give_back(payload_type* p) noexcept {
+    if (p->from_batches)
+      batches_.give_back(p);
+    else
+      engine.give_back(p);
+  }
+
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+      const std::uint64_t number = step_;
+      batch_part part;
+      payload_type* p = take_piece(epoch, part);
+      if (p == nullptr) p = gather(epoch, part);
+      if (p == nullptr) return {};
+      part.delivered = {epoch, number};
+      part.global = part.valid;
+      if (engine.trail().epoch() == epoch) step_ = number + 1;
+      batch_type made(p, part);
+      if (steps_.look(number) == selection::verdict::pass) {
+        base::count(*p, part);
+        return made;
+      }
+    }
+    return {};
+  }
+
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's end.
+  auto* next_row(std::uint64_t epoch)
+    requires(!parts::batched)
+  {
+    using row = whole<typename parts::element>;
+    if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
+    row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
+    use_rows(1);
+    ++step_;
+    engine.delivered(1, detail::whole_size(value));
+    return &value;
+  }
+
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept {
+    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+  }
+
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s) {
+    drop();
+    engine.reposition([&](auto& feed) {
+      feed.seek(s.epoch, s.pass, s.ordinal);
+      if constexpr (parts::has_cursor && !parts::forward) {
+        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+      }
+    });
+    begin_pass();
+    step_ = s.step;
+    to_skip_ = s.rows;
+    survivors_ = s.survivors - std::min(s.survivors, s.rows);
+  }
+  void write_state(state& s) {
+    auto& trail = engine.trail();
+    trail.settle();
+    s.epoch = trail.epoch();
+    s.step = step_;
+    s.pass = trail.pass();
+    s.ordinal = trail.ordinal();
+    s.rows = row_ + to_skip_;
+    s.survivors = survivors_ + to_skip_;
+    base::write_cursor(s, trail.cursor());
+  }
+
+  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+    if (p.from_batches) return p.gathered;
+    std::vector<position> all;
+    all.reserve(count);
+    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(p.sources[row])});
+    return all;
+  }
+
+ private:
+  static constexpr bool across_passes = parts::in::template has<steps_tag>;
+  /// Shares of a chunk whose pieces nobody has counted yet.
+  static constexpr std::uint32_t many = 1u << 30;
+
+  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
+  [[nodiscard]] std::uint64_t good_rows() const {
+    return chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
+  }
+  void use_rows(std::uint64_t count) {
+    row_ += count;
+    survivors_ += count;
+  }
+
+  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
+  bool find_row(std::uint64_t epoch) {
+    while (engine.trail().epoch() == epoch) {
+      if (chunk_ == nullptr) {
+        chunk_ = engine.next();
+        if (chunk_ == nullptr) return false;
+        base::hand_out(*chunk_, many);
+        pieces_ = 0;
+        row_ = 0;
+      }
+      switch (find_in_chunk()) {
+        case selection::verdict::pass: return true;
+        case selection::verdict::end: end_pass(); break;
+        case selection::verdict::drop: leave_chunk(); break;
+      }
+    }
+    return false;
+  }
+  /// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
+  selection::verdict find_in_chunk() {
+    for (const std::uint64_t end = good_rows(); row_ < end; use_rows(1)) {
+      if (to_skip_ != 0) {
+        --to_skip_;
+        continue;
+      }
+      const auto seen = rows_.look(survivors_);
+      if (seen != selection::verdict::drop) return seen;
+    }
+    return selection::verdict::drop;
+  }
+  /// All rows of the chunk are used: its failure is due now, or the next chunk is.
+  void leave_chunk() {
+    if (chunk_->what != nullptr) {
+      const std::exception_ptr what = chunk_->what;
+      drop();
+      base::fail(what);
+    }
+    const bool last = chunk_->last;
+    const std::uint64_t inputs = chunk_->parts[0].valid;
+    drop();
+    row_ = 0;
+    if (!last) {
+      engine.trail().advance(inputs);
+    } else if (parts::forward) {
+      end_pass();  // nobody knew that the data end here: chunks beyond are dropped
+    } else {
+      check_pass();
+      engine.trail().advance(inputs);
+      begin_pass();
+    }
+  }
+  /// This pass is over wherever the feed is.
+  void end_pass() {
+    check_pass();
+    drop();
+    auto next = engine.trail();
+    next.next_pass();
+    next.limit(engine.feed().limit());
+    engine.reposition([&](auto& feed) { feed = next; });
+    begin_pass();
+  }
+  void check_pass() const {
+    if (across_passes && survivors_ == 0)
+      throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+  }
+  void begin_pass() noexcept {
+    survivors_ = row_ = to_skip_ = 0;
+    if (engine.trail().pass() == 0) step_ = 0;
+  }
+
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
+  bool end_of_steps() {
+    const auto fixed = engine.feed().fixed_steps();
+    if (steps_.look(step_) != selection::verdict::end && !(fixed && step_ >= *fixed)) return false;
+    state next;
+    next.epoch = engine.trail().epoch() + 1;
+    seek(next);
+    return true;
+  }
+
+  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
+  payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
+    if constexpr (engine_type::light && !engine_type::session_type::copies) {
+      if (!rows_.trivial() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      part.first = row_;
+      part.slots = part.valid = batch_size_;
+      use_rows(batch_size_);
+      ++pieces_;
+      return chunk_;
+    } else {
+      return nullptr;
+    }
+  }
+
+  /// A batch of rows that are copied together; null when there are none.
+  payload_type* gather(std::uint64_t epoch, batch_part& part) {
+    payload_type* out = take_batch();
+    try {
+      fill(*out, epoch);
+    } catch (...) {
+      batches_.give_back(out);
+      throw;
+    }
+    part.valid = out->gathered.size();
+    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
+      batches_.give_back(out);
+      return nullptr;
+    }
+    out->slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    engine_type::evaluator_type::finish_columns(*out, part);
+    if (out->what != nullptr) {
+      const std::exception_ptr what = out->what;
+      batches_.give_back(out);
+      base::fail(what);
+    }
+    engine.learn_from(*out);
+    engine.arrive(*out);
+    base::hand_out(*out, 1);
+    return out;
+  }
+  payload_type* take_batch() {
+    if (payload_type* out = batches_.take()) return out;
+    if (batches_.made() >= batches_.most())
+      throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
+                                      " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
+    payload_type* out = batches_.make(engine.device(), engine.account());
+    out->from_batches = true;
+    return out;
+  }
+  void fill(payload_type& out, std::uint64_t epoch) {
+    out.clear_failure();
+    out.gathered.clear();
+    out.indices.clear();
+    out.transferred = false;
+    out.columns.expect(engine.shapes());
+    out.columns.begin(static_cast<std::size_t>(batch_size_));
+    std::uint64_t filled = 0;
+    while (filled < batch_size_ && find_row(epoch)) {
+      const std::uint64_t count = rows_.trivial() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
+      for (std::uint64_t i = 0; i < count; ++i)
+        out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
+        std::swap(out.columns, chunk_->columns);  // the chunk is the batch
+      else
+        out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
+                         static_cast<std::size_t>(count));
+      filled += count;
+      use_rows(count);
+    }
+    out.listed = true;  // errors of collating are of these positions
+    out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    for (const position at : out.gathered) out.indices.push_back(at.index);
+  }
+
+  payload_pool<payload_type> batches_;
+  selection rows_, steps_;
+  std::uint64_t batch_size_ = 1;
+  tail at_end_ = tail::keep;
+  payload_type* chunk_ = nullptr;
+  std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
+  std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
+};
+
+}  // namespace penstock::inline v0_1

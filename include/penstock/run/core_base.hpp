@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/position.hpp>
+#include <penstock/run/engine.hpp>
+#include <penstock/run/state.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived class.
+template <class Plan, class Core>
+class core_base : public std::enable_shared_from_this<Core> {
+  using parts = plan_parts<Plan>;
+
+ public:
+  using plan_type = Plan;
+  using engine_type = penstock::engine<Plan>;
+  using payload_type = typename engine_type::payload_type;
+
+  core_base(const Plan& p, const run_options& options, const std::stop_token& token) : engine(p, options, token) {}
+
+  engine_type engine;
+
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  static void give_up(payload_type& p, std::uint32_t shares) noexcept {
+    if (!p.release(shares)) return;
+    const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
+    static_cast<Core*>(owner.get())->give_back(&p);
+  }
+
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
+
+  /// The key of the sample at a position.
+  [[nodiscard]] std::string key(position at) const
+    requires(!parts::forward)
+  {
+    const position source = engine.feed().orders().sample_at(at);
+    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
+      return engine.reader()->key(source.index);
+    else
+      return std::to_string(source.index);
+  }
+
+ protected:
+  [[noreturn]] void fail(const std::exception_ptr& what) {
+    engine.request_stop();
+    std::rethrow_exception(what);
+  }
+  void hand_out(payload_type& p, std::uint32_t shares) {
+    p.owner = this->shared_from_this();
+    p.shares.store(shares, std::memory_order_relaxed);
+  }
+  void count(const payload_type& p, const batch_part& part) noexcept {
+    std::uint64_t bytes = 0;
+    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+      bytes += column.size();
+    engine.delivered(part.valid, bytes);
+  }
+  template <class Cursor>
+  static void write_cursor(state& s, const Cursor& cursor) {
+    if constexpr (parts::has_cursor && !parts::forward) {
+      s.taken = cursor.taken();
+      s.given = cursor.given();
+      s.held.assign(cursor.held().begin(), cursor.held().end());
+    }
+  }
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/batch_handle.hpp>
+#include <penstock/run/core_base.hpp>
+#include <penstock/run/state.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What a run owns where batches are written in place: blocks of the engine are handed out batch by batch.
+template <class Plan>
+class direct_core : public core_base<Plan, direct_core<Plan>> {
+  using base = core_base<Plan, direct_core<Plan>>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using payload_type = typename base::payload_type;
+  using batch_type = batch_handle<direct_core>;
+
+  direct_core(const Plan& p, const run_options& options, const std::stop_token& token) : base(p, options, token) {}
+
+  using base::engine;
+
+  void give_back(payload_type* p) noexcept { engine.give_back(p); }
+
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    auto& trail = engine.trail();
+    if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
+    if (block_ == nullptr && !take_block()) return {};
+    payload_type& p = *block_;
+    const batch_part& part = p.parts[p.parts.size() - left_];
+    if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
+      const std::exception_ptr what = p.what;
+      drop();
+      base::fail(what);
+    }
+    trail.advance();
+    base::count(p, part);
+    if (--left_ == 0) block_ = nullptr;
+    return batch_type(&p, part);
+  }
+
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept {
+    if (block_ != nullptr) base::give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+  }
+
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s) {
+    drop();
+    engine.reposition([&](auto& feed) {
+      feed.seek(s.epoch, s.step);
+      if constexpr (parts::has_cursor) {
+        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+      }
+    });
+  }
+  void write_state(state& s) {
+    auto& trail = engine.trail();
+    trail.settle();
+    s.epoch = trail.epoch();
+    s.step = trail.step();
+    base::write_cursor(s, trail.cursor());
+  }
+
+  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+    std::vector<position> all;
+    all.reserve(count);
+    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(row)});
+    return all;
+  }
+
+ private:
+  [[nodiscard]] bool take_block() {
+    payload_type* p = engine.next();
+    if (p == nullptr) return false;
+    if (p->what == nullptr) {
+      engine.learn_from(*p);
+      engine.arrive(*p);
+    }
+    left_ = p->parts.size();
+    base::hand_out(*p, static_cast<std::uint32_t>(left_));
+    block_ = p;
+    return true;
+  }
+
+  payload_type* block_ = nullptr;  // of which batches are left to hand out
+  std::size_t left_ = 0;
+};
+
+}  // namespace penstock::inline v0_1

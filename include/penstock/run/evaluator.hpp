@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/run/chain.hpp>
+#include <penstock/run/payload.hpp>
+#include <penstock/run/ring.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
+///
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample. In the others the stop flag is
+/// looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+template <class Chain, class Payload, bool Light>
+class evaluator {
+ public:
+  using worker = typename Chain::worker;
+
+  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+
+  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
+  template <class Counts>
+  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
+                   bool times) const noexcept {
+    std::uint64_t row = first;
+    try {
+      if (times && row < last) {
+        evaluate_to_row(p, w, row, p.index(row), timed{});
+        ++row;
+      }
+      if (Light && !p.listed) {
+        write_light(p, part, w, row, last);
+        return;
+      }
+      for (; row < last; ++row) {
+        if (ring_.stopped()) return;
+        const std::uint64_t index = p.index(row);
+        counts.at_index.store(index, std::memory_order_relaxed);
+        evaluate_to_row(p, w, row, index, untimed{});
+      }
+      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+    } catch (...) {
+      note_failure(p, row, p.index(row));
+    }
+  }
+
+  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
+  template <class Counts>
+  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const std::uint64_t valid = p.parts[0].valid;
+    try {
+      if (times && valid != 0) {
+        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+        ++rows.slot;
+      }
+      if (Light && !Chain::has_parts && !p.listed) {
+        write_rows_light(p, w, rows);
+      } else {
+        for (; rows.slot < valid; ++rows.slot) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = p.index(rows.slot);
+          counts.at_index.store(index, std::memory_order_relaxed);
+          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
+        }
+      }
+      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+    } catch (...) {
+      note_failure(p, rows.count, p.index(rows.slot));
+    }
+    p.rows = rows.count;
+  }
+
+  /// The same for a chunk of samples that a forward source gave.
+  template <class Item>
+  void write_items(Payload& p, worker& w, const std::vector<Item>& items, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const batch_part& part = p.parts[0];
+    try {
+      for (; rows.slot < part.valid; ++rows.slot) {
+        if (ring_.stopped()) return;
+        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
+        const position at{p.epoch, part.view[rows.slot]};
+        if (times && rows.slot == 0)
+          chain_.evaluate(at, w, rows, timed{});
+        else
+          chain_.evaluate(at, w, rows, untimed{});
+      }
+    } catch (...) {
+      note_failure(p, rows.count, part.view[rows.slot]);
+    }
+    p.rows = rows.count;
+  }
+
+  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
+  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+    try {
+      throw;
+    } catch (error& e) {
+      try {
+        e.at_position({p.epoch, index});
+        p.fail(row, std::current_exception());
+      } catch (...) {  // memory is short: without the position then
+        p.fail(row, std::make_exception_ptr(e));
+      }
+    } catch (...) {
+      p.fail(row, std::current_exception());
+    }
+  }
+
+  /// Puts the columns of a batch in order; a failure is kept in it.
+  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+    try {
+      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                       static_cast<std::size_t>(part.valid));
+    } catch (slot_error& e) {
+      try {
+        throw std::move(e.what);
+      } catch (...) {
+        note_failure(p, e.slot, p.index(e.slot));
+      }
+    } catch (...) {
+      p.fail(part.first, std::current_exception());
+    }
+  }
+
+ private:
+  /// Where the rows of a chunk go; makes room where a stage made several of one.
+  struct row_writer {
+    Payload& p;
+    std::uint64_t count, room, slot;
+
+    template <class V>
+    void operator()(V&& value) {
+      if (count == room) grow();
+      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
+      ++count;
+    }
+    void grow() {
+      room = std::max<std::uint64_t>(16, room * 2);
+      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
+      p.sources.resize(static_cast<std::size_t>(room));
+    }
+  };
+
+  /// Room for a row per slot; the vector keeps what it had.
+  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
+
+  template <class Timing>
+  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
+    chain_.evaluate(
+        {p.epoch, index}, w,
+        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
+  }
+
+  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
+  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
+    const step_view view = part.view;
+    const std::uint64_t epoch = p.epoch, base = part.first;
+    auto& columns = p.columns;
+    std::uint64_t at = row;
+    const auto loop = [&](auto index_of) {
+      for (; at < last; ++at)
+        chain_.evaluate(
+            {epoch, index_of(at)}, w,
+            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
+    };
+    try {
+      if (view.contiguous())
+        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
+      else
+        loop([&view, base](std::uint64_t r) { return view[r - base]; });
+    } catch (...) {
+      row = at;
+      throw;
+    }
+  }
+
+  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
+  void write_rows_light(Payload& p, worker& w, row_writer& rows) const {
+    const step_view view = p.parts[0].view;
+    const std::uint64_t epoch = p.epoch, valid = p.parts[0].valid;
+    auto& columns = p.columns;
+    std::uint32_t* const sources = p.sources.data();
+    std::uint64_t count = rows.count, slot = rows.slot;
+    try {
+      for (; slot < valid; ++slot)
+        chain_.evaluate(
+            {epoch, view[slot]}, w,
+            [&columns, sources, slot, &count]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+              sources[count] = static_cast<std::uint32_t>(slot);
+              ++count;
+            },
+            untimed{});
+    } catch (...) {
+      rows.count = count;
+      rows.slot = slot;
+      throw;
+    }
+    rows.count = count;
+    rows.slot = slot;
+  }
+
+  Chain chain_;
+  const ring& ring_;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/part.hpp>
+#include <penstock/observe/counters.hpp>
+#include <penstock/run/chain.hpp>
+#include <penstock/run/parts.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value stages.
+template <std::size_t Stages>
+struct alignas(64) worker_counts {
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+  std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated
+  std::atomic<std::uint64_t> stage_ns[Stages]{};
+  std::atomic<std::uint64_t> stage_timed[Stages]{};
+
+  /// Adds up one grain.
+  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
+    grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  }
+  template <class Worker>
+  void publish(Worker& scratch) noexcept {
+    detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
+      stage_ns[number].store(cost.nanoseconds, std::memory_order_relaxed);
+      stage_timed[number].store(cost.timed, std::memory_order_relaxed);
+    });
+  }
+};
+
+/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value stages.
+template <class Plan, std::size_t Stages>
+void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages>>& workers, const Plan& p) {
+  std::vector<std::uint64_t> ns(Stages), timed_samples(Stages);
+  std::uint64_t samples = 0;
+  for (const auto& w : workers) {
+    samples += w.samples.load(std::memory_order_relaxed);
+    all.worker_busy_seconds += static_cast<double>(w.busy_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_room += static_cast<double>(w.room_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_input += static_cast<double>(w.input_ns.load(std::memory_order_relaxed)) * 1e-9;
+    for (std::size_t i = 0; i < Stages; ++i) {
+      ns[i] += w.stage_ns[i].load(std::memory_order_relaxed);
+      timed_samples[i] += w.stage_timed[i].load(std::memory_order_relaxed);
+    }
+  }
+  const auto add = [&](std::string name) {
+    const std::size_t i = all.stages.size();
+    const double each = timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
+    all.stages.push_back({std::move(name), samples, each * static_cast<double>(samples) * 1e-9});
+  };
+  add(std::string(Plan::source_type::source_name));
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (value_stage<Stage>) add(text_of_stage(stage));
+  };
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+}
+
+}  // namespace penstock::inline v0_1

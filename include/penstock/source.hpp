@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/source/idx.hpp>
+#include <penstock/source/index_policy.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/shard_writer.hpp>
+#include <penstock/source/synthetic.hpp>
+#include <penstock/source/tar_writer.hpp>
+#include <penstock/source/webdataset.hpp>
