@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,49 +32,55 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
   return "unknown";
 }
 
+namespace detail {
+
+/// A text that is copied without an allocation: the standard's exceptions share theirs.
+class shared_text {
+ public:
+  shared_text() : text_("") {}
+  explicit shared_text(const std::string& text) : text_(text) {}
+  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
+  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
+  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
+
+ private:
+  std::runtime_error text_;
+};
+
+}  // namespace detail
+
 /// The exception of this library: one sentence, and the place it speaks of.
 ///
 /// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the facts that
-/// it knows as the error passes through; a fact that is set already stays. Copies share the facts and do not throw.
+/// it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
-  error(errc code, std::string message) : facts_(std::make_shared<facts>()) {
-    facts_->code = code;
-    facts_->message = std::move(message);
-    render();
-  }
+  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
 
-  [[nodiscard]] const char* what() const noexcept override { return facts_->line.c_str(); }
-  [[nodiscard]] errc code() const noexcept { return facts_->code; }
-  [[nodiscard]] const std::string& message() const noexcept { return facts_->message; }
-  [[nodiscard]] const std::string& stage() const noexcept { return facts_->stage; }
-  [[nodiscard]] const std::string& file() const noexcept { return facts_->file; }
-  [[nodiscard]] const std::string& key() const noexcept { return facts_->key; }
-  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return facts_->offset; }
-  [[nodiscard]] std::optional<position> at() const noexcept { return facts_->at; }
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] errc code() const noexcept { return code_; }
+  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
+  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
+  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
+  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
+  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
 
-  error&& in_stage(std::string_view name) && { return std::move(set(facts_->stage, name)); }
-  error&& in_file(std::string_view name) && { return std::move(set(facts_->file, name)); }
-  error&& for_key(std::string_view name) && { return std::move(set(facts_->key, name)); }
-  error&& at_offset(std::uint64_t offset) && { return std::move(set(facts_->offset, offset)); }
-  error&& at_position(position where) && { return std::move(set(facts_->at, where)); }
-  error& in_stage(std::string_view name) & { return set(facts_->stage, name); }
-  error& in_file(std::string_view name) & { return set(facts_->file, name); }
-  error& for_key(std::string_view name) & { return set(facts_->key, name); }
-  error& at_offset(std::uint64_t offset) & { return set(facts_->offset, offset); }
-  error& at_position(position where) & { return set(facts_->at, where); }
+  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
+  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
+  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
+  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
+  error&& at_position(position where) && { return std::move(set(at_, where)); }
+  error& in_stage(std::string_view name) & { return set(stage_, name); }
+  error& in_file(std::string_view name) & { return set(file_, name); }
+  error& for_key(std::string_view name) & { return set(key_, name); }
+  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
+  error& at_position(position where) & { return set(at_, where); }
 
  private:
-  struct facts {
-    errc code{};
-    std::string message, stage, file, key, line;
-    std::optional<std::uint64_t> offset;
-    std::optional<position> at;
-  };
-
-  error& set(std::string& fact, std::string_view value) {
+  error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
-      fact = value;
+      fact = detail::shared_text(std::string(value));
       render();
     }
     return *this;
@@ -90,21 +96,24 @@ class error : public std::exception {
 
   void render() {
     std::string known;
-    const auto add = [&known](std::string_view name, const std::string& value) {
+    const auto add = [&known](std::string_view name, std::string_view value) {
       if (value.empty()) return;
       known += known.empty() ? " [" : ", ";
       known.append(name).append(" ").append(value);
     };
-    add("stage", facts_->stage);
-    add("file", facts_->file);
-    add("key", facts_->key);
-    if (facts_->offset) add("offset", std::to_string(*facts_->offset));
-    if (facts_->at) add("position", std::to_string(facts_->at->epoch) + ":" + std::to_string(facts_->at->index));
+    add("stage", stage_.view());
+    add("file", file_.view());
+    add("key", key_.view());
+    if (offset_) add("offset", std::to_string(*offset_));
+    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
     if (!known.empty()) known += "]";
-    facts_->line = "penstock: " + facts_->message + known;
+    line_ = detail::shared_text("penstock: " + std::string(message_.view()) + known);
   }
 
-  std::shared_ptr<facts> facts_;
+  errc code_;
+  detail::shared_text message_, stage_, file_, key_, line_;
+  std::optional<std::uint64_t> offset_;
+  std::optional<position> at_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,7 +14,7 @@ struct run_options {
   std::optional<std::size_t> depth;            ///< batches in flight, those held by the consumer included
   std::uint64_t ahead = 0;                     ///< samples whose bytes are asked for before their turn
   std::optional<std::uint64_t> seed;           ///< of random stages; unset: that of the first shuffle, else 0
-  std::chrono::milliseconds watchdog{30'000};  ///< says so after this long without a batch; 0: never
+  std::uint64_t watchdog_ms = 30'000;  ///< says so after this long without a batch; 0: never
 };
 
 }  // namespace penstock::inline v0_1

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numbers>
 
 namespace penstock::inline v0_1 {
 
@@ -39,7 +37,7 @@ namespace penstock::inline v0_1 {
 ///
 /// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 64 bytes, no allocation; making one costs nothing, four
 /// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
-/// `uniform`, `below` and `normal` do not.
+/// `uniform` and `below` do not.
 class rng {
  public:
   using result_type = std::uint64_t;
@@ -83,12 +81,6 @@ class rng {
   constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
   /// True with probability p.
   constexpr bool chance(double p) noexcept { return uniform() < p; }
-
-  /// A normally distributed number (Box and Muller 1958; one of the pair is used).
-  double normal(double mean = 0, double deviation = 1) noexcept {
-    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
-    return mean + deviation * radius * std::cos(2.0 * std::numbers::pi * uniform());
-  }
 
  private:
   struct wide {

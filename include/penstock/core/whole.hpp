@@ -5,7 +5,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
@@ -169,7 +168,8 @@ void make_whole(V&& value, W& into) {
     value.write_to(into.resize(value.shape()));
   } else if constexpr (requires { value.shape(); value.values(); }) {
     const auto values = value.values();
-    std::copy(values.begin(), values.end(), into.resize(value.shape()));
+    auto* to = into.resize(value.shape());
+    for (const auto& one : values) *to++ = one;
   } else if constexpr (requires { into.assign(value.begin(), value.end()); } && !std::same_as<value_type, W>) {
     into.assign(value.begin(), value.end());
   } else {

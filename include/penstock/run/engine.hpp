@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,7 +116,7 @@ class engine {
         pool_(*options_.depth + (parts::direct ? 0 : 1)),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
-        watchdog_(options_.watchdog),
+        watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
         stop_callback_(token, stopper{this}) {
     start_threads();
   }

@@ -5,6 +5,7 @@
 #include <penstock/core/pipe.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,7 @@ struct watchdog_stage {
   static constexpr std::string_view stage_name = "watchdog";
   std::chrono::milliseconds value{};
 
-  void apply(run_options& options, bool /*after_batch*/) const { options.watchdog = value; }
+  void apply(run_options& options, bool /*after_batch*/) const { options.watchdog_ms = static_cast<std::uint64_t>(value.count()); }
   [[nodiscard]] std::string describe() const { return "watchdog(" + std::to_string(value.count()) + " ms" + ")"; }
 };
 
