@@ -23,7 +23,7 @@ TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {
   std::ofstream(dir / "a1") << std::string(100'000, 'x') << "end";
   std::ofstream(dir / "a2");
   for (const auto access : {penstock::access_pattern::normal, penstock::access_pattern::random,
-                            penstock::access_pattern::sequential}) {
+                            penstock::access_pattern::in_order}) {
     const auto session = penstock::mapped_file((dir / "a{0..2}").string(), {.access = access}).connect();
     CHECK(text_of(session.view(0, 1, 3)) == "ell");
     CHECK(session.size(1) == 100'003);

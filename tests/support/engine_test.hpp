@@ -4,8 +4,9 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/run.hpp>
-#include <penstock/source/generated.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include "support/deadline.hpp"
 
@@ -106,6 +107,20 @@ template <class Plan>
 std::vector<batches> read_plan(const Plan& plan, std::uint64_t epochs) {
   auto run = plan.open();
   return read_epochs(run, epochs);
+}
+
+/// Calls `check(plan, name)` with the plan on many numbers of workers and depths; depth 0 stands for "not said".
+template <class Plan, class Check>
+void on_each_setting(const Plan& plan, Check check) {
+  for (const unsigned workers : {0u, 1u, 2u, 7u}) {
+    for (const std::uint64_t depth : {2u, 3u, 8u})
+      check(plan | penstock::workers(workers) | penstock::prefetch(depth - 1),
+            std::to_string(workers) + " workers, depth " + std::to_string(depth));
+  }
+}
+template <class Plan, class Check>
+void on_default_depth(const Plan& plan, Check check) {
+  for (const unsigned workers : {0u, 1u, 3u}) check(plan | penstock::workers(workers), std::to_string(workers) + " workers");
 }
 
 /// A source that can only be read forward: 0 .. n - 1 in every epoch, plus 1,000,000 times the epoch.

@@ -117,7 +117,7 @@ struct whole_of<T> {
 };
 /// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
 template <blob T>
-  requires requires { typename T::lasting; }
+  requires requires { requires T::lasting; }
 struct whole_of<T> {
   using type = bytes_view;
 };

@@ -97,9 +97,9 @@ class tar_writer {
     if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
     closed_ = true;
     for (const bytes_view part : detail::tar::end_of_archive(written_)) put(part);
-    object_signature shard{written_, 0};
-    if constexpr (to_file) shard = sink_->commit();
-    const buffer index = index_.finish(shard);
+    object_signature written{written_, 0};
+    if constexpr (to_file) written = sink_->commit();
+    const buffer index = index_.finish(written);
     if (options_.index && !detail::tar::keep_index(name_, index.view())) {
       throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
     }

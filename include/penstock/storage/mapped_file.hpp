@@ -27,7 +27,7 @@
 namespace penstock::inline v0_1 {
 
 /// What the kernel is told about the order in which a mapping will be read.
-enum class access_pattern { normal, sequential, random };
+enum class access_pattern { normal, in_order, random };
 
 /// Choices of `mapped_file`.
 struct mapped_file_options {

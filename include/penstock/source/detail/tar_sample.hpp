@@ -189,6 +189,8 @@ template <class Worker>
 class member_blob {
  public:
   using unfinished = void;
+  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
 
   member_blob() = default;
   member_blob(Worker& worker, std::uint32_t member) noexcept
