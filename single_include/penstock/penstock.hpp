@@ -1,0 +1,13709 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, all that needs the standard library alone.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <compare>
+#include <concepts>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fcntl.h>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+// ---- penstock/core/bytes.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Bytes that somebody else owns.
+using bytes_view = std::span<const std::byte>;
+/// Bytes to be written by the callee; somebody else owns them.
+using mutable_bytes = std::span<std::byte>;
+
+/// The bytes of a text. The view lives as long as the text.
+[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes as text, without a copy and without a check of the encoding.
+[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline namespace literals {
+[[nodiscard]] consteval std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
+[[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
+[[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
+}  // namespace literals
+
+/// Owned bytes, aligned to 64, that keep their capacity: the scratch space of workers and codecs.
+///
+/// Growing does not initialise the new bytes. A default-constructed buffer has allocated nothing.
+/// Move-only: a copy on the sample path would be a mistake.
+class buffer {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  buffer() = default;
+  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
+  buffer(buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    buffer taken(std::move(other));
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    std::swap(capacity_, taken.capacity_);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
+  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
+
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  void resize_for_overwrite(std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t wanted = size + size / 4;
+      auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
+      release();
+      data_ = fresh;
+      capacity_ = wanted;
+    }
+    size_ = size;
+  }
+
+  /// Appends a copy of `bytes`, keeping what is there. Amortised constant time per byte.
+  void append(bytes_view bytes) {
+    const std::size_t before = size_;
+    if (before + bytes.size() > capacity_) {
+      buffer grown;
+      grown.resize_for_overwrite((before + bytes.size()) * 2);
+      if (before != 0) std::memcpy(grown.data_, data_, before);
+      std::swap(data_, grown.data_);
+      std::swap(capacity_, grown.capacity_);
+    }
+    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+    size_ = before + bytes.size();
+  }
+
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  void release() noexcept {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/name.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see `name`).
+template <std::size_t N>
+struct fixed_string {
+  char text[N]{};
+
+  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  static constexpr std::size_t length = N - 1;
+};
+
+/// A field's name as a type. A pack of characters, because compilers print that as letters.
+template <char... Cs>
+struct name {
+  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
+  static constexpr std::string_view value{text, sizeof...(Cs)};
+};
+
+namespace detail {
+template <fixed_string S, std::size_t... Is>
+constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
+  return {};
+}
+}  // namespace detail
+
+/// The name that a literal spells: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+template <fixed_string S>
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/record.hpp
+
+namespace penstock::inline v0_1 {
+
+/// One field of a record: a name (as a type) and the value's type. Written `field<"jpg", T>`.
+template <class Name, class T>
+struct basic_field {
+  using name_type = Name;
+  using type = T;
+  static constexpr std::string_view name = Name::value;
+};
+
+/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
+template <fixed_string Name, class T>
+using field = basic_field<name_of<Name>, T>;
+
+namespace detail {
+
+inline constexpr std::size_t not_found = static_cast<std::size_t>(-1);
+
+template <class Name, class... Fields>
+consteval std::size_t index_of_field() {
+  std::size_t found = not_found, i = 0;
+  ((std::is_same_v<Name, typename Fields::name_type> ? (found = i, ++i) : ++i), ...);
+  return found;
+}
+
+template <class... Fields>
+consteval bool names_differ() {
+  std::size_t i = 0;
+  bool differ = true;
+  ((differ = differ && index_of_field<typename Fields::name_type, Fields...>() == i++), ...);
+  return differ;
+}
+
+}  // namespace detail
+
+/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all in order.
+///
+/// An aggregate of its values: no allocation, no padding beyond a tuple's, trivially copyable when its values are.
+template <class... Fields>
+class record {
+ public:
+  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+                "a record needs a different name for each field; as it stands the last of equal names counts");
+
+  using is_record = void;
+  using values_type = std::tuple<typename Fields::type...>;
+  static constexpr std::size_t size = sizeof...(Fields);
+  template <std::size_t I>
+  using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
+  template <class Name>
+  static constexpr std::size_t index_of = detail::index_of_field<Name, Fields...>();
+
+  constexpr record() = default;
+  template <class... Us>
+    requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
+             (std::is_constructible_v<typename Fields::type, Us &&> && ...))
+  constexpr explicit record(Us&&... values) : values_(std::forward<Us>(values)...) {}
+
+  [[nodiscard]] constexpr values_type& values() & noexcept { return values_; }
+  [[nodiscard]] constexpr const values_type& values() const& noexcept { return values_; }
+  [[nodiscard]] constexpr values_type&& values() && noexcept { return std::move(values_); }
+
+  friend constexpr bool operator==(const record&, const record&) = default;
+
+ private:
+  values_type values_{};
+};
+
+template <class T>
+concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
+
+/// Whether record `R` has a field of that name.
+template <class R, class Name>
+concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
+
+/// The value of the field `Name` of a record: `get<"jpg">(sample)`. Costs nothing.
+template <fixed_string Name, any_record R>
+[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
+  constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
+  static_assert(i != detail::not_found, "get: this record has no field of that name; see the record's type for those it has");
+  if constexpr (i != detail::not_found) return std::get<i>(std::forward<R>(r).values());
+}
+
+/// The value of the field at place `I`, in the order of the record's type.
+template <std::size_t I, any_record R>
+[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
+  return std::get<I>(std::forward<R>(r).values());
+}
+
+}  // namespace penstock::inline v0_1
+
+template <class... Fields>
+struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {};
+
+template <std::size_t I, class... Fields>
+struct std::tuple_element<I, penstock::record<Fields...>> {
+  using type = std::tuple_element_t<I, typename penstock::record<Fields...>::values_type>;
+};
+
+// ---- penstock/core/tensor.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a scalar.
+class extents {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  constexpr extents() = default;
+  template <std::integral... Ns>
+    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
+  constexpr explicit extents(Ns... lengths)
+      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
+  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
+  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
+  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
+  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
+    std::uint64_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
+    return product;
+  }
+  /// Appends a length; false when there is no room.
+  constexpr bool push_back(std::uint64_t length) noexcept {
+    if (rank_ == max_rank) return false;
+    lengths_[rank_++] = length;
+    return true;
+  }
+  /// The same shape with one more length in front: that of a batch of such arrays.
+  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
+    extents result;
+    result.push_back(length);
+    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  /// The same shape without its first length: that of one row.
+  [[nodiscard]] constexpr extents drop_front() const noexcept {
+    extents result;
+    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  friend constexpr bool operator==(const extents&, const extents&) = default;
+
+ private:
+  std::array<std::uint64_t, max_rank> lengths_{};
+  std::uint32_t rank_ = 0;
+};
+
+/// "(3, 224, 224)", as numpy prints a shape.
+[[nodiscard]] inline std::string to_string(const extents& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    text += std::to_string(shape[i]);
+    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
+  }
+  return text + ")";
+}
+
+/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
+template <class T>
+class tensor_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr tensor_view() = default;
+  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
+  [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
+  [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
+  /// Row `i` along the first length; the view must have one.
+  [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
+    const extents row = shape_.drop_front();
+    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
+  }
+  constexpr operator tensor_view<const T>() const noexcept
+    requires(!std::is_const_v<T>)
+  {
+    return {data_, shape_};
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/element.hpp
+
+/// What travels through a pipeline between two stages: values, and *unfinished* values that know how to write
+/// themselves to a destination and live only during the call that hands them on.
+namespace penstock::inline v0_1 {
+
+/// A value that is not computed yet: it must be finished, or written to its destination, before the call returns.
+template <class T>
+concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
+
+/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish` gives a view of
+/// them that lives as long as the blob (in a mapping, or in the worker's scratch).
+template <class T>
+concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
+  { b.size() } -> std::convertible_to<std::uint64_t>;
+  b.read_into(into);
+  { b.finish() } -> std::convertible_to<bytes_view>;
+};
+
+/// What a codec accepts: a blob, or bytes that are there already (spans of bytes, texts).
+template <class T>
+concept byte_element =
+    blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
+    std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
+
+/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the destination. A shape
+/// known at compile time is a `static constexpr extents static_shape`.
+template <class T>
+concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
+  typename std::remove_cvref_t<T>::value_type;
+  { a.shape() } -> std::convertible_to<extents>;
+  a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
+};
+
+template <class T>
+concept static_array_expression = array_expression<T> && requires {
+  { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
+};
+
+/// The bytes of a byte element. For a blob this reads it, into the worker's scratch where it is not mapped.
+template <byte_element T>
+[[nodiscard]] bytes_view as_bytes(const T& element) {
+  if constexpr (blob<T>)
+    return element.finish();
+  else if constexpr (std::convertible_to<const T&, bytes_view>)
+    return element;
+  else
+    return bytes_of(element);
+}
+
+namespace detail {
+
+template <class T>
+struct has_unfinished : std::bool_constant<unfinished<T>> {};
+template <class... Fields>
+struct has_unfinished<record<Fields...>>
+    : std::bool_constant<(has_unfinished<std::remove_cvref_t<typename Fields::type>>::value || ...)> {};
+
+template <class T>
+struct finished_type {
+  using type = T;
+};
+template <unfinished T>
+struct finished_type<T> {
+  using type = decltype(std::declval<const std::remove_cvref_t<T>&>().finish());
+};
+template <class... Fields>
+  requires(has_unfinished<record<Fields...>>::value)
+struct finished_type<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+};
+
+}  // namespace detail
+
+/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then views of what they
+/// computed, which live as long as the value.
+template <class T>
+[[nodiscard]] constexpr decltype(auto) finish(T&& value) {
+  using value_type = std::remove_cvref_t<T>;
+  if constexpr (unfinished<value_type>) {
+    return value.finish();
+  } else if constexpr (detail::has_unfinished<value_type>::value) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(value))...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else {
+    return static_cast<T&&>(value);
+  }
+}
+
+/// What `finish` gives for a value of type `T`.
+template <class T>
+using finished = decltype(penstock::finish(std::declval<T>()));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/concepts.hpp
+
+/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory is its `scratch`.
+namespace penstock::inline v0_1 {
+
+/// The scratch of codecs and stages that need none.
+struct no_scratch {};
+
+namespace detail {
+template <class T>
+struct scratch_of {
+  using type = no_scratch;
+};
+template <class T>
+  requires requires { typename T::scratch; }
+struct scratch_of<T> {
+  using type = typename T::scratch;
+};
+}  // namespace detail
+
+/// What one worker keeps for a codec or stage `T`: `T::scratch`, by default nothing.
+template <class T>
+using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
+
+/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It is const and is
+/// called from many threads, each with a scratch of its own. Bad bytes throw `error(errc::format, ...)`.
+///
+/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take blobs and read them to
+/// where it wants them.
+template <class C>
+concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
+                requires(const C& c, const bytes_view& in, scratch_of<C>& s) {
+                  c.decode(in, s);
+                  { C::codec_name } -> std::convertible_to<std::string_view>;
+                };
+
+/// What codec `C` makes of bytes of type `In`.
+template <class C, class In>
+using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
+                                                         std::declval<scratch_of<C>&>()));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/chain.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Codecs one after another: what the first makes of the bytes is what the second reads.
+///
+/// In: any byte element. Out: what the last codec gives. All but the last must give bytes.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: that of the codecs; no allocation of its own.
+/// The scratch is a tuple of theirs. Threads and errors: as the codecs.
+/// A codec that stands after another may give views into its scratch or on the finished bytes of its input,
+/// but may not keep the address of the input object itself, which is gone when the chain returns.
+///
+///     auto arrays = records | decode<chain<zstd, npy<float>>>;
+///     auto small = records | decode<chain<zstd, npy<float>>>(chain{zstd{.limit = 1_MiB}, npy<float>{}});
+template <class... Codecs>
+class chain {
+  static_assert(sizeof...(Codecs) >= 2, "penstock: chain<A, B, ...> needs two codecs or more");
+  static_assert((codec<Codecs> && ...), "penstock: chain<A, B, ...>: each of A, B, ... must be a codec");
+
+ public:
+  static constexpr std::string_view codec_name = "chain";
+  using scratch = std::tuple<scratch_of<Codecs>...>;
+
+  chain() = default;
+  /// Codecs with options.
+  constexpr explicit chain(Codecs... codecs) : codecs_(std::move(codecs)...) {}
+
+  template <byte_element Bytes>
+  [[nodiscard]] auto decode(const Bytes& in, scratch& s) const {
+    return from<0>(in, s);
+  }
+
+ private:
+  template <std::size_t I, class Bytes>
+  auto from(const Bytes& in, scratch& s) const {
+    if constexpr (I + 1 == sizeof...(Codecs)) {
+      return std::get<I>(codecs_).decode(in, std::get<I>(s));
+    } else {
+      const auto between = std::get<I>(codecs_).decode(in, std::get<I>(s));
+      using between_type = std::remove_cvref_t<decltype(between)>;
+      if constexpr (!byte_element<between_type>) {
+        static_assert(byte_element<between_type>,
+                      "penstock: chain<A, B, ...>: every codec but the last must give bytes, as zstd does");
+      } else {
+        static_assert(std::is_trivially_destructible_v<between_type>,
+                      "penstock: chain<A, B, ...>: every codec but the last must give a view or a blob over "
+                      "its scratch, since what owns "
+                      "its bytes is gone before the result is used");
+        return from<I + 1>(between, s);
+      }
+    }
+  }
+
+  std::tuple<Codecs...> codecs_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/quoted.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The first bytes of a field as one readable word for a message: `"12x\n"`; longer ones end in "...".
+[[nodiscard]] inline std::string quoted(bytes_view bytes, std::size_t most = 20) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string text = "\"";
+  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
+    const auto c = std::to_integer<unsigned char>(b);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += static_cast<char>(c);
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c >= 0x20 && c < 0x7f) {
+      text += static_cast<char>(c);
+    } else {
+      text += "\\x";
+      text += hex[c >> 4];
+      text += hex[c & 15];
+    }
+  }
+  text += '"';
+  if (bytes.size() > most) text += "...";
+  return text;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/trimmed.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A written number without the white space around it and without one leading '+', which `std::from_chars`
+/// does not take.
+[[nodiscard]] constexpr std::string_view trimmed_number(std::string_view text) noexcept {
+  constexpr std::string_view space = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(space);
+  if (first == std::string_view::npos) return {};
+  text = text.substr(first, text.find_last_not_of(space) - first + 1);
+  // "+-5" must not pass for -5
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/position.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+
+  friend constexpr auto operator<=>(const position&, const position&) = default;
+};
+
+/// Where an element came from: its position, and which part of it where a stage made several of one.
+struct origin {
+  position at;
+  std::uint32_t part = 0;
+
+  friend constexpr auto operator<=>(const origin&, const origin&) = default;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/error.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of the
+/// bytes: they happen again on every run. `io` and `stopped` are not.
+enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
+
+[[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
+  switch (code) {
+    case errc::format: return "format";
+    case errc::checksum: return "checksum";
+    case errc::missing: return "missing";
+    case errc::limit: return "limit";
+    case errc::shape: return "shape";
+    case errc::io: return "io";
+    case errc::argument: return "argument";
+    case errc::state: return "state";
+    case errc::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
+namespace detail {
+
+/// A text that is copied without an allocation: the standard's exceptions share theirs.
+class shared_text {
+ public:
+  shared_text() : text_("") {}
+  explicit shared_text(const std::string& text) : text_(text) {}
+  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
+  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
+  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
+
+ private:
+  std::runtime_error text_;
+};
+
+}  // namespace detail
+
+/// The exception of this library: one sentence, and the place it speaks of.
+///
+/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the facts that
+/// it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+class error : public std::exception {
+ public:
+  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
+
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] errc code() const noexcept { return code_; }
+  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
+  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
+  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
+  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
+  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
+
+  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
+  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
+  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
+  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
+  error&& at_position(position where) && { return std::move(set(at_, where)); }
+  error& in_stage(std::string_view name) & { return set(stage_, name); }
+  error& in_file(std::string_view name) & { return set(file_, name); }
+  error& for_key(std::string_view name) & { return set(key_, name); }
+  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
+  error& at_position(position where) & { return set(at_, where); }
+
+ private:
+  error& set(detail::shared_text& fact, std::string_view value) {
+    if (fact.empty()) {
+      fact = detail::shared_text(std::string(value));
+      render();
+    }
+    return *this;
+  }
+  template <class T>
+  error& set(std::optional<T>& fact, T value) {
+    if (!fact) {
+      fact = value;
+      render();
+    }
+    return *this;
+  }
+
+  void render() {
+    std::string known;
+    const auto add = [&known](std::string_view name, std::string_view value) {
+      if (value.empty()) return;
+      known += known.empty() ? " [" : ", ";
+      known.append(name).append(" ").append(value);
+    };
+    add("stage", stage_.view());
+    add("file", file_.view());
+    add("key", key_.view());
+    if (offset_) add("offset", std::to_string(*offset_));
+    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
+    if (!known.empty()) known += "]";
+    line_ = detail::shared_text("penstock: " + std::string(message_.view()) + known);
+  }
+
+  errc code_;
+  detail::shared_text message_, stage_, file_, key_, line_;
+  std::optional<std::uint64_t> offset_;
+  std::optional<position> at_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/floating.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A real number written in ASCII, always with a point whatever the locale: "0.25", "-1e-3", "inf", "nan".
+///
+/// In: any byte element. Out: a `T`. One sign may stand before the number, white space around it; nothing
+/// else.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Threads: any number at
+/// once.
+/// Throws `errc::format` that shows what was found: no number, other characters, or a number that `T` cannot
+/// hold.
+///
+///     no_scratch none;
+///     const double score = floating{}.decode(std::string_view("0.25\n"), none);
+template <class T>
+struct floating_as {
+  static_assert(std::same_as<T, float> || std::same_as<T, double>,
+                "penstock: floating_as<T> needs float or double; for whole numbers write integer_as<T>");
+
+  static constexpr std::string_view codec_name = "floating";
+
+  template <byte_element Bytes>
+  [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    const std::string_view digits = detail::trimmed_number(text_of(bytes));
+    T value{};
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+    if (failure == std::errc::result_out_of_range)
+      throw error(errc::format, "the number " + detail::quoted(bytes) +
+                                    " is out of range for a real number of " + std::to_string(sizeof(T) * 8) +
+                                    " bits");
+    throw error(errc::format, "found " + detail::quoted(bytes) + " where a real number was expected");
+  }
+};
+
+/// A real number in ASCII, as `double`.
+using floating = floating_as<double>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/identity.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The codec that changes nothing: raw payloads.
+///
+/// In: any byte element. Out: a blob stays that blob, still unread, so that `batch` can have it read straight
+/// into the slot;
+/// bytes that are there already come out as a `bytes_view` on them, which lives as long as they do.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: none, no allocation. Throws nothing of its own.
+/// Threads: any number at once.
+///
+///     auto raw = webdataset("train-{0000..0127}.tar") | decode<field<"bin", identity>> | batch(64);
+struct identity {
+  static constexpr std::string_view codec_name = "identity";
+
+  template <byte_element Bytes>
+  [[nodiscard]] auto decode(const Bytes& in, no_scratch&) const {
+    if constexpr (blob<Bytes>) {
+      static_assert(std::copy_constructible<Bytes>,
+                    "penstock: identity: this blob cannot be copied; a blob is a handle on bytes and must be "
+                    "cheap to copy");
+      return in;
+    } else {
+      return as_bytes(in);
+    }
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/integer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A whole number written in ASCII decimal, as in `.cls` members: "7", "-12", " +3\n".
+///
+/// In: any byte element. Out: a `T`. One sign may stand before the digits, white space around them; nothing
+/// else.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Threads: any number at
+/// once.
+/// Throws `errc::format` that shows what was found: no digits, other characters, or a number that `T` cannot
+/// hold.
+///
+///     no_scratch none;
+///     const std::int64_t label = integer{}.decode(std::string_view("42\n"), none);
+template <class T>
+struct integer_as {
+  static_assert(std::integral<T> && !std::same_as<T, bool>,
+                "penstock: integer_as<T> needs a whole number type; for real numbers write floating_as<T>");
+
+  static constexpr std::string_view codec_name = "integer";
+  static constexpr std::string_view extensions[] = {"cls", "cls2", "index", "inx", "id"};
+
+  template <byte_element Bytes>
+  [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    const std::string_view digits = detail::trimmed_number(text_of(bytes));
+    T value{};
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+    if (failure == std::errc::result_out_of_range)
+      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
+                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                    std::to_string(std::numeric_limits<T>::max()));
+    throw error(errc::format,
+                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
+  }
+};
+
+/// A whole number in ASCII decimal, as `std::int64_t`: the usual class label.
+using integer = integer_as<std::int64_t>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/npy_header.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What the header of an npy file says. `descr` is a view into the file.
+struct npy_header {
+  std::string_view descr;
+  char order = '|';  // '<', '>', '=' or '|'
+  char kind = 0;     // 'b', 'i', 'u', 'f' ...
+  std::uint64_t item_size = 0;
+  bool fortran = false;
+  extents shape;
+  std::size_t data_offset = 0;
+};
+
+/// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
+/// order, with any spacing and an optional comma at the end. No recursion, no allocation but for messages.
+class npy_header_parser {
+ public:
+  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
+
+  void parse(npy_header& header) {
+    expect('{');
+    bool descr = false, fortran = false, shape = false;
+    for (;;) {
+      skip_space();
+      if (peek() == '}') break;
+      const std::string_view key = quoted_text();
+      expect(':');
+      skip_space();
+      if (key == "descr") {
+        once(descr, key);
+        read_descr(header);
+      } else if (key == "fortran_order") {
+        once(fortran, key);
+        header.fortran = truth();
+      } else if (key == "shape") {
+        once(shape, key);
+        read_shape(header.shape);
+      } else {
+        fail("has an unknown key " + quoted(bytes_of(key)));
+      }
+      skip_space();
+      if (peek() != ',') break;
+      ++at_;
+    }
+    expect('}');
+    skip_space();
+    if (at_ != text_.size()) fail("has " + quoted(bytes_of(text_.substr(at_))) + " after its closing brace");
+    if (!descr || !fortran || !shape) fail("lacks one of the keys 'descr', 'fortran_order' and 'shape'");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw error(errc::format, "the npy header " + what).at_offset(base_ + at_);
+  }
+  [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip_space() noexcept {
+    while (at_ < text_.size() && std::string_view(" \t\n\v\f\r").find(text_[at_]) != std::string_view::npos)
+      ++at_;
+  }
+  void expect(char c) {
+    skip_space();
+    if (peek() != c)
+      fail(std::string("should have '") + c + "' where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+    ++at_;
+  }
+  void once(bool& seen, std::string_view key) {
+    if (seen) fail("has the key " + quoted(bytes_of(key)) + " twice");
+    seen = true;
+  }
+  std::string_view quoted_text() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"')
+      fail("should have a quoted text where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+    const std::size_t first = at_ + 1;
+    const std::size_t last = text_.find(quote, first);
+    if (last == std::string_view::npos) fail("has a text without a closing quote");
+    at_ = last + 1;
+    return text_.substr(first, last - first);
+  }
+  bool truth() {
+    for (const bool value : {true, false}) {
+      const std::string_view word = value ? "True" : "False";
+      if (text_.substr(at_, word.size()) == word) {
+        at_ += word.size();
+        return value;
+      }
+    }
+    fail("should have True or False where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+  }
+  void read_descr(npy_header& header) {
+    if (peek() == '[' || peek() == '(')
+      fail("describes a structured dtype, which is not supported: save the fields as arrays of their own");
+    const std::string_view descr = quoted_text();
+    header.descr = descr;
+    std::size_t i = 0;
+    if (i < descr.size() && std::string_view("<>|=").find(descr[i]) != std::string_view::npos)
+      header.order = descr[i++];
+    if (i < descr.size()) header.kind = descr[i++];
+    if (header.kind == 'O')
+      fail(
+          "says dtype object, which is pickled Python code and is never read: save the array with a numeric "
+          "dtype");
+    const char* const end = descr.data() + descr.size();
+    const auto [stop, failure] = std::from_chars(descr.data() + i, end, header.item_size);
+    if (failure != std::errc{} || stop != end)
+      fail("has a dtype " + quoted(bytes_of(descr)) + " that is not supported");
+  }
+  void read_shape(extents& shape) {
+    expect('(');
+    for (;;) {
+      skip_space();
+      if (peek() == ')') break;
+      std::uint64_t length = 0;
+      const char* const end = text_.data() + text_.size();
+      const auto [stop, failure] = std::from_chars(text_.data() + at_, end, length);
+      if (failure != std::errc{})
+        fail("has a shape with " + quoted(bytes_of(text_.substr(at_)), 8) + " in it");
+      if (!shape.push_back(length))
+        fail("has more than " + std::to_string(extents::max_rank) +
+             " dimensions, the most that is supported");
+      at_ = static_cast<std::size_t>(stop - text_.data());
+      if (peek() == 'L') ++at_;  // Python 2 wrote its long integers so
+      skip_space();
+      if (peek() != ',') break;
+      ++at_;
+    }
+    expect(')');
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::uint64_t base_;
+};
+
+/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
+/// says is not checked.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+[[nodiscard]] inline npy_header read_npy_header(bytes_view file) {
+  constexpr std::string_view magic{"\x93NUMPY", 6};
+  if (file.size() < 10 || text_of(file.first(6)) != magic)
+    throw error(errc::format,
+                "this is not an npy file: it begins with " + quoted(file, 8) + " and not with \"\\x93NUMPY\"")
+        .at_offset(0);
+  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
+  const std::uint32_t major = byte_at(6);
+  if (major < 1 || major > 3 || byte_at(7) != 0)
+    throw error(errc::format,
+                "npy version " + std::to_string(major) + "." + std::to_string(byte_at(7)) + " is not known")
+        .at_offset(6);
+  const std::size_t preamble = major == 1 ? 10 : 12;
+  std::size_t length = byte_at(8) | byte_at(9) << 8;
+  if (major > 1) {
+    if (file.size() < preamble) throw error(errc::format, "the npy file ends within its header").at_offset(8);
+    length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
+  }
+  if (length > file.size() - preamble)
+    throw error(errc::format, "the npy header says it has " + std::to_string(length) +
+                                  " bytes, but the file has only " + std::to_string(file.size() - preamble) +
+                                  " more")
+        .at_offset(8);
+  npy_header header;
+  npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
+  header.data_offset = preamble + length;
+  return header;
+}
+
+/// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
+/// overflow.
+[[nodiscard]] inline std::uint64_t npy_payload(const npy_header& header) {
+  std::uint64_t bytes = header.item_size;
+  bool empty = false;
+  for (const std::uint64_t length : header.shape) {
+    empty = empty || length == 0;
+    if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
+      throw error(errc::format,
+                  "the npy header says shape " + to_string(header.shape) + ", which no file can hold")
+          .at_offset(8);
+    if (length != 0) bytes *= length;
+  }
+  return empty ? 0 : bytes;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/npy.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The letter that npy files have for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for
+/// number types of your own, trivially copyable and of 1, 2, 4 or 8 bytes: `template <> inline constexpr char
+/// penstock::npy_kind<half> = 'f';`
+template <class T>
+inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
+                                 : std::same_as<T, std::byte> ? 'u'
+                                 : std::floating_point<T>     ? 'f'
+                                 : std::signed_integral<T>    ? 'i'
+                                 : std::unsigned_integral<T>  ? 'u'
+                                                              : '\0';
+
+/// The array of an npy file, not yet copied: an array expression over bytes that live as long as the input of
+/// the codec.
+template <class T>
+class npy_array {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  npy_array(bytes_view payload, const extents& shape, bool swapped, buffer& scratch) noexcept
+      : payload_(payload), shape_(shape), swapped_(swapped), scratch_(&scratch) {}
+
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+
+  /// Writes `shape().elements()` values: one memcpy, or a pass that turns the bytes round in files of the
+  /// other byte order.
+  void write_to(T* into) const noexcept {
+    if (payload_.empty()) return;
+    if constexpr (std::same_as<T, bool>) {
+      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      std::transform(payload_.begin(), payload_.end(), into, [](std::byte b) { return b != std::byte{0}; });
+    } else if (swapped_) {
+      for (std::size_t i = 0; i < payload_.size(); i += sizeof(T)) {
+        std::array<std::byte, sizeof(T)> item;
+        std::memcpy(item.data(), payload_.data() + i, sizeof(T));
+        std::reverse(item.begin(), item.end());
+        std::memcpy(into + i / sizeof(T), item.data(), sizeof(T));
+      }
+    } else {
+      std::memcpy(into, payload_.data(), payload_.size());
+    }
+  }
+
+  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
+  /// scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
+    if (!std::same_as<T, bool> && !swapped_ && aligned)
+      return {reinterpret_cast<const T*>(payload_.data()), shape_};
+    scratch_->resize_for_overwrite(payload_.size());
+    T* const copy = reinterpret_cast<T*>(scratch_->data());
+    write_to(copy);
+    return {copy, shape_};
+  }
+
+ private:
+  bytes_view payload_;
+  extents shape_;
+  bool swapped_;
+  buffer* scratch_;
+};
+
+/// The arrays of numpy's `.npy` files, of the one element type `T`.
+///
+/// In: any byte element; a blob is finished once, whole. Out: an array expression of the file's shape (at
+/// most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0 to
+/// 3.0, either byte order.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: 0.3 us for the header and one copy of the values;
+/// no allocation, but for the scratch of `finish` where values are misaligned or of the other byte order.
+/// Threads: any number at once, each with a scratch of its own.
+/// Throws `errc::format` with the offset: no npy file, a header that does not parse or lies about the size,
+/// another dtype than `T` (nothing is converted silently), Fortran order, structured dtypes, and object
+/// dtypes, which are pickles.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+///
+///     npy<float>::scratch scratch;
+///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
+template <class T>
+struct npy {
+  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+                    std::has_single_bit(sizeof(T)),
+                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
+                "half-float type of your own "
+                "specialise penstock::npy_kind");
+
+  static constexpr std::string_view codec_name = "npy";
+  static constexpr std::string_view extensions[] = {"npy"};
+  using scratch = buffer;
+
+  template <byte_element Bytes>
+  [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
+    const bytes_view file = as_bytes(in);
+    const detail::npy_header header = detail::read_npy_header(file);
+    if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
+      throw error(errc::format, "the npy file holds dtype '" + std::string(header.descr) + "', but '" +
+                                    npy_kind<T> + std::to_string(sizeof(T)) + "' was asked for")
+          .at_offset(8);
+    if (header.fortran && header.shape.rank() > 1)
+      throw error(
+          errc::format,
+          "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
+          .at_offset(8);
+    const bytes_view payload = file.subspan(header.data_offset);
+    const std::uint64_t expected = detail::npy_payload(header);
+    if (payload.size() != expected)
+      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
+                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
+                                    " bytes, but " + std::to_string(payload.size()) + " follow it")
+          .at_offset(header.data_offset);
+    constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
+    return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
+  }
+};
+
+/// An array as the bytes of an npy file, version 1.0, as numpy itself writes it: for tests and small tools.
+/// Throws `errc::argument` when `shape` and the number of values do not agree.
+///
+///     std::vector<std::byte> file = npy_bytes<float>(extents(2, 3), values);
+template <class T>
+  requires(npy_kind<T> != '\0')
+[[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
+  if (shape.elements() != values.size())
+    throw error(errc::argument, "npy_bytes: shape " + to_string(shape) + " has " +
+                                    std::to_string(shape.elements()) + " elements, but " +
+                                    std::to_string(values.size()) + " values were given");
+  constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
+                     "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
+  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy lets the values begin at a multiple of 64
+  head += '\n';
+  const std::string preamble = {'\x93',
+                                'N',
+                                'U',
+                                'M',
+                                'P',
+                                'Y',
+                                '\1',
+                                '\0',
+                                static_cast<char>(head.size() & 0xff),
+                                static_cast<char>(head.size() >> 8)};
+  std::vector<std::byte> file(preamble.size() + head.size() + values.size_bytes());
+  std::memcpy(file.data(), preamble.data(), preamble.size());
+  std::memcpy(file.data() + preamble.size(), head.data(), head.size());
+  if (!values.empty())
+    std::memcpy(file.data() + preamble.size() + head.size(), values.data(), values.size_bytes());
+  return file;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/text.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How many bytes from the start are whole, well-formed UTF-8 characters: all of them, or the offset of the
+/// first bad one.
+/// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
+[[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
+  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  const std::size_t size = bytes.size();
+  std::size_t i = 0;
+  while (i < size) {
+    // most text is ASCII: 32 bytes at a time while it is
+    if (i + 32 <= size) {
+      std::uint64_t all = 0;
+      for (std::size_t k = 0; k < 32; k += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i + k, 8);
+        all |= word;
+      }
+      if ((all & 0x8080808080808080u) == 0) {
+        i += 32;
+        continue;
+      }
+    }
+    const unsigned lead = at(i);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    const std::size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || size - i < length) return i;
+    const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    if (at(i + 1) < low || at(i + 1) > high) return i;
+    for (std::size_t k = 2; k < length; ++k)
+      if ((at(i + k) & 0xc0) != 0x80) return i;
+    i += length;
+  }
+  return size;
+}
+
+}  // namespace detail
+
+/// Bytes that are text, without a copy.
+///
+/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on what its `finish` gives),
+/// of a length that is known only when it is there: `batch` needs a collate policy for it.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
+/// of other scripts; no allocation.
+/// Threads: any number at once.
+/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}` takes
+/// any bytes.
+///
+///     no_scratch none;
+///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);
+struct text {
+  /// Whether the bytes must be well-formed UTF-8.
+  bool check = true;
+
+  static constexpr std::string_view codec_name = "text";
+  static constexpr std::string_view extensions[] = {"txt", "text", "transcript"};
+
+  template <byte_element Bytes>
+  [[nodiscard]] std::string_view decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    if (check) {
+      const std::size_t good = detail::valid_utf8_prefix(bytes);
+      if (good != bytes.size())
+        throw error(errc::format, "the text is not UTF-8: found " + detail::quoted(bytes.subspan(good), 4) +
+                                      "; text{.check = false} takes any bytes")
+            .at_offset(good);
+    }
+    return text_of(bytes);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/random.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A cheap 64-bit mixer: a bijection in which every input bit moves every output bit.
+/// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
+/// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
+                                                                   std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
+    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9e3779b9u;
+    key[1] += 0xbb67ae85u;
+  }
+  return counter;
+}
+
+/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
+/// drawn there before, never on threads, ranks or what other samples drew.
+///
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 64 bytes, no allocation; making one costs nothing, four
+/// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
+/// `uniform` and `below` do not.
+class rng {
+ public:
+  using result_type = std::uint64_t;
+
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::uint64_t stream = 0) noexcept {
+    const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
+    key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+    counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
+                static_cast<std::uint32_t>(index >> 32)};
+  }
+
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+
+  constexpr result_type operator()() noexcept {
+    if (used_ == 4) {
+      words_ = philox4x32_10(counter_, key_);
+      ++counter_[0];
+      used_ = 0;
+    }
+    const std::uint64_t low = words_[used_];
+    const std::uint64_t high = words_[used_ + 1];
+    used_ += 2;
+    return high << 32 | low;
+  }
+
+  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation in an interval", 2019.
+  constexpr std::uint64_t below(std::uint64_t n) noexcept {
+    if (n == 0) return 0;
+    auto product = multiply((*this)(), n);
+    if (product.low < n) {
+      const std::uint64_t threshold = (0 - n) % n;
+      while (product.low < threshold) product = multiply((*this)(), n);
+    }
+    return product.high;
+  }
+
+  /// A real number in [0, 1) with 53 random bits.
+  constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
+  /// A real number in [low, high).
+  constexpr double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
+  /// True with probability p.
+  constexpr bool chance(double p) noexcept { return uniform() < p; }
+
+ private:
+  struct wide {
+    std::uint64_t high, low;
+  };
+  static constexpr wide multiply(std::uint64_t a, std::uint64_t b) noexcept {
+    const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+    const std::uint64_t low = a0 * b0, mid1 = a1 * b0, mid2 = a0 * b1;
+    const std::uint64_t carry = (low >> 32) + (mid1 & 0xffffffffu) + (mid2 & 0xffffffffu);
+    return {a1 * b1 + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32), a * b};
+  }
+
+  std::array<std::uint32_t, 4> counter_{};
+  std::array<std::uint32_t, 4> words_{};
+  std::array<std::uint32_t, 2> key_{};
+  std::uint32_t used_ = 4;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/call.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and random numbers that
+/// belong to this sample and this stage alone.
+template <class Scratch>
+struct call {
+  position at;
+  std::uint32_t part = 0;    ///< which part of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< of the pipeline
+  std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
+  Scratch& scratch;
+
+  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and after a restore.
+  [[nodiscard]] constexpr rng random() const noexcept {
+    return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/collate.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How the values of one field become one piece of a batch. Given to `batch`.
+///   stack            equal shapes, one array with one more length in front; another shape is an error at its position
+///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
+///   ragged           all values one after another, with offsets
+struct stack_policy {};
+struct pad_policy {};
+struct ragged_policy {};
+
+inline constexpr stack_policy stack{};
+inline constexpr pad_policy pad_to_longest{};
+inline constexpr ragged_policy ragged{};
+
+/// A policy for one field: `batch(64, collate<"txt">(ragged))`.
+template <class Name, class Policy>
+struct field_policy {};
+
+template <fixed_string Name, class Policy>
+[[nodiscard]] constexpr auto collate(Policy) {
+  return field_policy<name_of<Name>, Policy>{};
+}
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_policy = false;
+template <>
+inline constexpr bool is_policy<stack_policy> = true;
+template <>
+inline constexpr bool is_policy<pad_policy> = true;
+template <>
+inline constexpr bool is_policy<ragged_policy> = true;
+
+template <class Name, class... Policies>
+struct own_policy {
+  using type = void;
+};
+template <class Name, class First, class... Rest>
+struct own_policy<Name, First, Rest...> : own_policy<Name, Rest...> {};
+template <class Name, class Policy, class... Rest>
+struct own_policy<Name, field_policy<Name, Policy>, Rest...> {
+  using type = Policy;
+};
+
+template <class... Policies>
+struct common_policy {
+  using type = stack_policy;
+};
+template <class First, class... Rest>
+struct common_policy<First, Rest...> : common_policy<Rest...> {};
+template <class First, class... Rest>
+  requires is_policy<First>
+struct common_policy<First, Rest...> {
+  using type = First;
+};
+
+/// The policy of a field among those given: its own, else the one given for all, else stack.
+template <class Name, class... Policies>
+struct policy_for {
+  using own = typename own_policy<Name, Policies...>::type;
+  using type = std::conditional_t<std::is_void_v<own>, typename common_policy<Policies...>::type, own>;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/fingerprint.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic: it tells apart what
+/// differs by accident. The same on every machine.
+class fingerprint {
+ public:
+  template <class... Ts>
+  constexpr fingerprint& add(const Ts&... values) {
+    (add_one(values), ...);
+    return *this;
+  }
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return state_; }
+
+ private:
+  constexpr void word(std::uint64_t w) noexcept { state_ = mix64(state_ ^ mix64(w + 0x9e3779b97f4a7c15u)); }
+
+  template <class T>
+  constexpr void add_one(const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      word(static_cast<std::uint64_t>(value));
+    } else if constexpr (std::integral<T>) {
+      word(static_cast<std::uint64_t>(value));
+    } else {
+      const std::string_view text(value);
+      word(text.size());
+      std::uint64_t packed = 0;
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        packed = packed << 8 | static_cast<unsigned char>(text[i]);
+        if (i % 8 == 7) {
+          word(packed);
+          packed = 0;
+        }
+      }
+      word(packed);
+    }
+  }
+
+  std::uint64_t state_ = 0x70656e73746f636bu;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/guarantee.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a pipeline's type promises; each is kept or lost by its stages.
+///   indexed        the size is known; any position may be evaluated, from many threads, in any order
+///   deterministic  same seed, same sequence, whatever the number of threads and their timing
+///   resumable      a small state restores the exact sequence without replay
+///   elastic        the samples of global step s do not depend on how many ranks share the work
+///   lockstep       the number of batches per epoch is known without reading data, and equal on all ranks
+enum class guarantee : std::uint8_t { indexed = 1, deterministic = 2, resumable = 4, elastic = 8, lockstep = 16 };
+
+[[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
+  switch (g) {
+    case guarantee::indexed: return "indexed";
+    case guarantee::deterministic: return "deterministic";
+    case guarantee::resumable: return "resumable";
+    case guarantee::elastic: return "elastic";
+    case guarantee::lockstep: return "lockstep";
+  }
+  return "unknown";
+}
+
+inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic, guarantee::resumable,
+                                               guarantee::elastic, guarantee::lockstep};
+
+/// A set of guarantees: what a stage loses.
+struct guarantee_set {
+  std::uint8_t bits = 0;
+
+  constexpr guarantee_set() = default;
+  template <class... Gs>
+  constexpr explicit guarantee_set(Gs... gs) : bits(static_cast<std::uint8_t>((static_cast<unsigned>(gs) | ... | 0u))) {}
+
+  [[nodiscard]] constexpr bool has(guarantee g) const noexcept { return (bits & static_cast<std::uint8_t>(g)) != 0; }
+  [[nodiscard]] constexpr guarantee_set with(guarantee_set more) const noexcept {
+    guarantee_set result;
+    result.bits = static_cast<std::uint8_t>(bits | more.bits);
+    return result;
+  }
+  [[nodiscard]] constexpr guarantee_set without(guarantee_set less) const noexcept {
+    guarantee_set result;
+    result.bits = static_cast<std::uint8_t>(bits & ~less.bits);
+    return result;
+  }
+};
+
+/// Where a stage stands, as far as what it loses depends on that.
+struct place {
+  bool after_shard = false;
+  bool forward = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/mistake.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What can be wrong with an expression made with `|`. Each has one sentence that says what to write instead.
+enum class mistake {
+  none,
+  not_a_part,
+  not_a_source,
+  no_source,
+  two_sources,
+  two_batches,
+  two_shards,
+  shard_after_batch,
+  batch_after_copy,
+  stage_after_copy,
+  value_after_batch,
+  copy_without_batch,
+  steps_without_batch,
+  cursor_after_batch,
+  no_such_field,
+  field_twice,
+  fields_need_names,
+  decode_nothing,
+  codec_wants_bytes,
+  decode_which_field,
+  not_a_codec,
+  wrong_argument,
+  mutable_function,
+  returns_nothing,
+  predicate_not_bool,
+  discovered_without_collate,
+  open_sample_in_batch,
+  order_on_forward,
+  order_after_decider,
+  order_after_cursor,
+  cursor_after_decider,
+  enumerate_after_decider,
+  not_expandable,
+  lost_by_a_stage,
+  lost_by_shuffle_buffer,
+  lost_by_decider,
+  lost_by_forward,
+  require_nothing,
+};
+
+/// Fails to compile with the sentence of `M`, and with nothing else.
+template <mistake M>
+consteval void explain() {
+  static_assert(M != mistake::not_a_part,
+                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or give your type "
+                "`using penstock_part = pointwise_tag;`");
+  static_assert(M != mistake::not_a_source,
+                "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
+                "`using penstock_part = source_tag;`");
+  static_assert(M != mistake::no_source,
+                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or webdataset(path) | ...");
+  static_assert(M != mistake::two_sources,
+                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) or concat(...)");
+  static_assert(M != mistake::two_batches,
+                "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
+  static_assert(M != mistake::two_shards,
+                "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
+  static_assert(M != mistake::shard_after_batch,
+                "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
+  static_assert(M != mistake::batch_after_copy,
+                "penstock: batch after pin_and_copy; samples are collated before they are copied, write batch(n) | pin_and_copy");
+  static_assert(M != mistake::stage_after_copy,
+                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it before batch(n)");
+  static_assert(M != mistake::value_after_batch,
+                "penstock: this stage works on samples and stands after batch; move it before batch(n)");
+  static_assert(M != mistake::copy_without_batch,
+                "penstock: pin_and_copy copies batches; write batch(n) before it");
+  static_assert(M != mistake::steps_without_batch, "penstock: steps(n) counts batches; write batch(b) before it");
+  static_assert(M != mistake::cursor_after_batch,
+                "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
+  static_assert(M != mistake::no_such_field,
+                "penstock: no field of that name reaches this stage; the record's type, named below, shows those that do");
+  static_assert(M != mistake::field_twice, "penstock: the same field is named twice; name each field once");
+  static_assert(M != mistake::fields_need_names,
+                "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
+  static_assert(M != mistake::decode_nothing,
+                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> for some fields");
+  static_assert(M != mistake::codec_wants_bytes,
+                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, or use map(f)");
+  static_assert(M != mistake::decode_which_field,
+                "penstock: decode<Codec> on a record with several fields; say which, as in decode<field<\"name\", Codec>>");
+  static_assert(M != mistake::not_a_codec,
+                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) const and codec_name");
+  static_assert(M != mistake::wrong_argument,
+                "penstock: this stage's function cannot be called with the element that reaches it; the element's type is "
+                "named below");
+  static_assert(M != mistake::mutable_function,
+                "penstock: the function would be shared by all workers and must be callable when const; remove `mutable` and "
+                "take random numbers from an rng& second parameter");
+  static_assert(M != mistake::returns_nothing,
+                "penstock: map's function returns nothing; return the value that shall go on");
+  static_assert(M != mistake::predicate_not_bool, "penstock: filter's function must return bool");
+  static_assert(M != mistake::discovered_without_collate,
+                "penstock: batch cannot stack values whose length is known only after decoding; write batch(n, ragged) or "
+                "batch(n, pad_to_longest)");
+  static_assert(M != mistake::open_sample_in_batch,
+                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or decode<field<...>> "
+                "before it");
+  static_assert(M != mistake::order_on_forward,
+                "penstock: random access asked of a source that can only be read forward; use shuffle_buffer(k), or a source "
+                "with an index");
+  static_assert(M != mistake::order_after_decider,
+                "penstock: this stage needs to know how many samples there are, and after filter or unbatch nobody knows; move "
+                "it before");
+  static_assert(M != mistake::order_after_cursor,
+                "penstock: this stage computes positions and stands after shuffle_buffer, where positions come from a cursor; "
+                "move it before");
+  static_assert(M != mistake::cursor_after_decider,
+                "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
+  static_assert(M != mistake::enumerate_after_decider,
+                "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
+  static_assert(M != mistake::not_expandable,
+                "penstock: unbatch needs a range, an array, or a record of such; the element's type is named below");
+  static_assert(M != mistake::lost_by_a_stage,
+                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove it or the require");
+  static_assert(M != mistake::lost_by_shuffle_buffer,
+                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after shard also elastic); use "
+                "shuffle(seed, window(w)), or put shuffle_buffer before shard");
+  static_assert(M != mistake::lost_by_decider,
+                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and lockstep, and after shard "
+                "also elastic); lockstep comes back with steps(n), elastic by filtering before shard");
+  static_assert(M != mistake::lost_by_forward,
+                "penstock: require: the guarantee is lost by a source that can only be read forward; use a source with an index");
+  static_assert(M != mistake::require_nothing,
+                "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/open_sample.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>` closes it.
+///
+/// Lives during the call that hands it on. Members are blobs: what nobody names is never read.
+///   key()            the sample's key
+///   size()           how many members
+///   name(i)          the name of member i (for a tar shard the lower-cased extension, "jpg")
+///   member(i)        its blob
+template <class T>
+concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
+  typename std::remove_cvref_t<T>::is_open_sample;
+  typename std::remove_cvref_t<T>::blob_type;
+  { s.key() } -> std::convertible_to<std::string_view>;
+  { s.size() } -> std::convertible_to<std::size_t>;
+  { s.name(i) } -> std::convertible_to<std::string_view>;
+  { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a run shall work: gathered once from the whole chain, wherever the annotations stand. None of it changes the sequence.
+struct run_options {
+  std::optional<unsigned> workers;             ///< threads; 0 evaluates in the calling thread; unset: chosen from the machine
+  std::optional<std::uint64_t> memory;         ///< bytes of batches and read-ahead; unset: no bound but the depth
+  std::optional<std::size_t> depth;            ///< batches in flight, those held by the consumer included
+  std::uint64_t ahead = 0;                     ///< samples whose bytes are asked for before their turn
+  std::optional<std::uint64_t> seed;           ///< of random stages; unset: that of the first shuffle, else 0
+  std::uint64_t watchdog_ms = 30'000;  ///< says so after this long without a batch; 0: never
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/part.hpp
+
+/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part = pointwise_tag;`. There is no
+/// base class, so that empty parts stay empty however deep they are nested.
+namespace penstock::inline v0_1 {
+
+struct source_tag {};      ///< a dataset (see source/concepts.hpp)
+struct pointwise_tag {};   ///< value from value: `apply(value, call) const`
+struct decider_tag {};     ///< chooses from values: `keep(value, call) const -> bool`
+struct expander_tag {};    ///< several values from one: `expand(value, call, sink) const`, `output<In>`
+struct order_tag {};       ///< which positions come next, by arithmetic: `make(order_input) const`
+struct cursor_tag {};      ///< which positions come next, by a cursor with a state (`shuffle_buffer`)
+struct shard_tag {};       ///< records the world
+struct batch_tag {};       ///< cuts batches and collates
+struct device_tag {};      ///< where batches end up
+struct annotation_tag {};  ///< how to run; changes nothing in the sequence
+struct steps_tag {};       ///< fixes the number of batches of an epoch
+struct require_tag {};     ///< asks for a guarantee
+struct segment_tag {};     ///< stages joined without a source
+struct plan_tag {};        ///< a source with stages
+struct poison_tag {};      ///< what a wrong expression yields
+
+template <class T>
+concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
+
+namespace detail {
+template <class T>
+struct part_kind {
+  using type = void;
+};
+template <part T>
+struct part_kind<T> {
+  using type = typename std::remove_cvref_t<T>::penstock_part;
+};
+}  // namespace detail
+
+template <class T, class Tag>
+concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
+
+/// What is not a source and can stand to the right of `|`.
+template <class T>
+concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> && !part_of_kind<T, poison_tag> &&
+                !part_of_kind<T, segment_tag>;
+
+/// Whether a stage works on values, in the workers.
+template <class T>
+concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/plan.hpp
+
+/// The plan: what an expression made with `|` is, and what its type knows.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+struct stage_scratch {
+  struct type {};
+};
+template <class T>
+  requires requires { typename T::scratch; }
+struct stage_scratch<T> {
+  using type = typename T::scratch;
+};
+
+template <class Stage>
+using call_for = call<typename stage_scratch<Stage>::type>;
+
+/// The element type after a value stage.
+template <class Stage, class In>
+struct output_of {
+  using type = In;
+};
+template <part_of_kind<pointwise_tag> Stage, class In>
+struct output_of<Stage, In> {
+  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(), std::declval<const call_for<Stage>&>()));
+};
+template <part_of_kind<expander_tag> Stage, class In>
+struct output_of<Stage, In> {
+  using type = typename Stage::template output<In>;
+};
+
+template <class T>
+consteval guarantee_set lost_by(place where) {
+  if constexpr (requires { T::loses(where); })
+    return T::loses(where);
+  else
+    return guarantee_set{};
+}
+
+template <class T>
+consteval mistake blame_for() {
+  if constexpr (requires { T::blame; })
+    return T::blame;
+  else
+    return mistake::lost_by_a_stage;
+}
+
+/// What is known at a place in a chain.
+struct chain_facts {
+  bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false, steps = false;
+  std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
+
+  [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
+    for (std::size_t i = 0; i < 5; ++i)
+      if (all_guarantees[i] == g) return lost[i];
+    return mistake::none;
+  }
+  constexpr void lose(guarantee_set what, mistake who) {
+    for (std::size_t i = 0; i < 5; ++i)
+      if (what.has(all_guarantees[i]) && lost[i] == mistake::none) lost[i] = who;
+  }
+};
+
+template <class Element, chain_facts Facts>
+struct context {
+  using element = Element;
+  static constexpr chain_facts facts = Facts;
+};
+
+template <class Source>
+consteval chain_facts source_facts() {
+  chain_facts f;
+  f.forward = !requires(const Source& s) { s.size(); };
+  f.lose(lost_by<Source>({}), blame_for<Source>());
+  if (f.forward) {
+    auto lost = guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+    f.lose(lost, mistake::lost_by_forward);
+  }
+  return f;
+}
+
+template <class Stage>
+consteval chain_facts facts_after(chain_facts f) {
+  f.lose(lost_by<Stage>({f.sharded, f.forward}), blame_for<Stage>());
+  if (part_of_kind<Stage, shard_tag>) f.sharded = true;
+  if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
+  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
+    guarantee_set lost(guarantee::indexed, guarantee::lockstep);
+    if (f.sharded) lost = lost.with(guarantee_set(guarantee::elastic));
+    f.lose(lost, mistake::lost_by_decider);
+    f.decided = true;
+  }
+  if (part_of_kind<Stage, batch_tag>) f.batched = true;
+  if (part_of_kind<Stage, device_tag>) f.copied = true;
+  if (part_of_kind<Stage, steps_tag>) {
+    f.steps = true;
+    for (std::size_t i = 0; i < 5; ++i)
+      if (all_guarantees[i] == guarantee::lockstep) f.lost[i] = mistake::none;
+  }
+  return f;
+}
+
+template <class Context, class... Stages>
+struct fold_context {
+  using type = Context;
+};
+template <class Context, class Stage, class... Rest>
+struct fold_context<Context, Stage, Rest...> {
+  using next = context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
+  using type = typename fold_context<next, Rest...>::type;
+};
+
+template <class Source, class... Stages>
+using context_of = typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
+
+}  // namespace detail
+
+/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread and no open file.
+///
+/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan)` is one pass over epoch 0.
+template <class Source, class... Stages>
+class plan {
+ public:
+  using penstock_part = plan_tag;
+  using source_type = Source;
+  using stages_type = std::tuple<Stages...>;
+  using context = detail::context_of<Source, Stages...>;
+  /// What an element is at the end of the chain, before it is collated.
+  using element = typename context::element;
+
+  constexpr explicit plan(Source source, std::tuple<Stages...> stages = {})
+      : source_(std::move(source)), stages_(std::move(stages)) {}
+
+  [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
+  [[nodiscard]] constexpr const stages_type& stages() const noexcept { return stages_; }
+
+  /// Whether the chain still promises `g`.
+  template <guarantee G>
+  static constexpr bool keeps = context::facts.lost_by_whom(G) == mistake::none;
+
+  /// Starts to work: opens files, starts threads. See run/run.hpp for what may be given.
+  template <class... Options>
+  [[nodiscard]] auto open(Options&&... options) const {
+    return open_run(*this, std::forward<Options>(options)...);
+  }
+
+  [[nodiscard]] auto begin() const { return begin_pass(*this); }
+  [[nodiscard]] auto end() const { return end_pass(*this); }
+
+ private:
+  Source source_;
+  [[no_unique_address]] stages_type stages_;
+};
+
+/// Stages joined without a source: a piece to be put into several plans.
+template <class... Stages>
+class segment {
+ public:
+  using penstock_part = segment_tag;
+  constexpr explicit segment(std::tuple<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const std::tuple<Stages...>& stages() const noexcept { return stages_; }
+
+  template <class... Options>
+  [[nodiscard]] auto open(Options&&...) const;
+
+ private:
+  [[no_unique_address]] std::tuple<Stages...> stages_;
+};
+
+/// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
+template <class P>
+concept indexed = std::remove_cvref_t<P>::template keeps<guarantee::indexed>;
+template <class P>
+concept deterministic = std::remove_cvref_t<P>::template keeps<guarantee::deterministic>;
+template <class P>
+concept resumable = std::remove_cvref_t<P>::template keeps<guarantee::resumable>;
+template <class P>
+concept elastic = std::remove_cvref_t<P>::template keeps<guarantee::elastic>;
+template <class P>
+concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/pipe.hpp
+
+/// `operator|` and its sentences.
+namespace penstock::inline v0_1 {
+
+/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loop over it.
+struct ill_formed {
+  using penstock_part = poison_tag;
+  struct batch {
+    [[nodiscard]] std::size_t size() const { return 0; }
+    [[nodiscard]] int* begin() const { return nullptr; }
+    [[nodiscard]] int* end() const { return nullptr; }
+    [[nodiscard]] std::span<int> values() const { return {}; }
+  };
+  template <guarantee>
+  static constexpr bool keeps = true;
+  template <class... Ts>
+  [[nodiscard]] ill_formed open(Ts&&...) const { return {}; }
+  template <class... Ts>
+  [[nodiscard]] ill_formed epochs(Ts&&...) const { return {}; }
+  template <class... Ts>
+  [[nodiscard]] ill_formed epoch(Ts&&...) const { return {}; }
+  [[nodiscard]] batch* begin() const { return nullptr; }
+  [[nodiscard]] batch* end() const { return nullptr; }
+};
+
+namespace detail {
+
+template <class Context, class Stage>
+consteval mistake diagnose_stage() {
+  constexpr chain_facts f = Context::facts;
+  if constexpr (f.copied && part_of_kind<Stage, batch_tag>) {
+    return mistake::batch_after_copy;
+  } else if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> || part_of_kind<Stage, cursor_tag> ||
+                                    part_of_kind<Stage, shard_tag>)) {
+    return mistake::stage_after_copy;
+  } else if constexpr (f.batched && part_of_kind<Stage, batch_tag>) {
+    return mistake::two_batches;
+  } else if constexpr (f.batched && value_stage<Stage>) {
+    return mistake::value_after_batch;
+  } else if constexpr (f.batched && part_of_kind<Stage, cursor_tag>) {
+    return mistake::cursor_after_batch;
+  } else if constexpr (f.sharded && part_of_kind<Stage, shard_tag>) {
+    return mistake::two_shards;
+  } else if constexpr (f.batched && part_of_kind<Stage, shard_tag>) {
+    return mistake::shard_after_batch;
+  } else if constexpr (!f.batched && part_of_kind<Stage, device_tag>) {
+    return mistake::copy_without_batch;
+  } else if constexpr (!f.batched && part_of_kind<Stage, steps_tag>) {
+    return mistake::steps_without_batch;
+  } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
+    return mistake::order_on_forward;
+  } else if constexpr (part_of_kind<Stage, order_tag> && f.decided && !requires { Stage::counts_only; }) {
+    return mistake::order_after_decider;
+  } else if constexpr (part_of_kind<Stage, order_tag> && f.cursor && !f.batched && !f.forward) {
+    return mistake::order_after_cursor;
+  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.cursor) {
+    return mistake::order_after_cursor;
+  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.decided) {
+    return mistake::cursor_after_decider;
+  } else if constexpr (requires { Stage::template diagnose<Context>(); }) {
+    return Stage::template diagnose<Context>();
+  } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
+    using in = typename Context::element;
+    if constexpr (requires(const Stage& s, in&& v, const call_for<Stage>& c) { s.apply(std::forward<in>(v), c); })
+      return mistake::none;
+    else
+      return mistake::wrong_argument;
+  } else if constexpr (part_of_kind<Stage, decider_tag>) {
+    using in = std::remove_cvref_t<typename Context::element>;
+    if constexpr (requires(const Stage& s, const in& v, const call_for<Stage>& c) { s.keep(v, c) ? 0 : 1; })
+      return mistake::none;
+    else
+      return mistake::wrong_argument;
+  } else {
+    return mistake::none;
+  }
+}
+
+template <class Context, class... Stages>
+struct diagnose_all {
+  static constexpr mistake value = mistake::none;
+};
+template <class Context, class Stage, class... Rest>
+struct diagnose_all<Context, Stage, Rest...> {
+  static constexpr mistake first = diagnose_stage<Context, Stage>();
+  static consteval mistake find() {
+    if constexpr (first != mistake::none)
+      return first;
+    else if constexpr (sizeof...(Rest) == 0)
+      return mistake::none;
+    else
+      return diagnose_all<typename fold_context<Context, Stage>::type, Rest...>::value;
+  }
+  static constexpr mistake value = find();
+};
+
+template <class T>
+struct parts_of {
+  using type = std::tuple<T>;
+};
+template <class... Stages>
+struct parts_of<segment<Stages...>> {
+  using type = std::tuple<Stages...>;
+};
+
+template <class Context, class Tuple>
+struct diagnose_tuple;
+template <class Context, class... Stages>
+struct diagnose_tuple<Context, std::tuple<Stages...>> : diagnose_all<Context, Stages...> {};
+
+template <class T>
+struct plan_context {
+  using type = context_of<T>;
+};
+template <class Source, class... Stages>
+struct plan_context<plan<Source, Stages...>> {
+  using type = typename plan<Source, Stages...>::context;
+};
+
+template <class L, class R>
+consteval mistake diagnose() {
+  if constexpr (!part<L>)
+    return mistake::not_a_source;
+  else if constexpr (!part<R>)
+    return mistake::not_a_part;
+  else if constexpr (part_of_kind<R, source_tag> || part_of_kind<R, plan_tag>)
+    return mistake::two_sources;
+  else if constexpr (part_of_kind<L, plan_tag> || part_of_kind<L, source_tag>)
+    return diagnose_tuple<typename plan_context<L>::type, typename parts_of<R>::type>::value;
+  else
+    return mistake::none;
+}
+
+template <class T>
+constexpr auto stages_tuple(T&& x) {
+  if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
+    return std::forward<T>(x).stages();
+  else
+    return std::tuple<std::remove_cvref_t<T>>(std::forward<T>(x));
+}
+
+template <class Source, class... Stages>
+constexpr auto make_plan(Source source, std::tuple<Stages...> stages) {
+  return plan<Source, Stages...>(std::move(source), std::move(stages));
+}
+template <class... Stages>
+constexpr auto make_segment(std::tuple<Stages...> stages) {
+  return segment<Stages...>(std::move(stages));
+}
+
+template <class T>
+concept poisoned = part_of_kind<T, poison_tag>;
+
+}  // namespace detail
+
+/// Whether `left | right` makes a pipeline; asks quietly.
+template <class Left, class Right>
+concept can_connect = detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>() == mistake::none;
+
+/// Joins a source or plan with a stage, or two stages. A wrong pair fails with one sentence.
+template <class Left, class Right>
+  requires(part<Left> || part<Right>)
+[[nodiscard]] constexpr auto operator|(Left&& left, Right&& right) {
+  if constexpr (detail::poisoned<Left> || detail::poisoned<Right>) {
+    return ill_formed{};
+  } else {
+    constexpr mistake wrong = detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>();
+    if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else if constexpr (part_of_kind<Left, plan_tag>) {
+      return detail::make_plan(left.source(), std::tuple_cat(std::forward<Left>(left).stages(),
+                                                             detail::stages_tuple(std::forward<Right>(right))));
+    } else if constexpr (part_of_kind<Left, source_tag>) {
+      return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
+                               detail::stages_tuple(std::forward<Right>(right)));
+    } else {
+      return detail::make_segment(std::tuple_cat(detail::stages_tuple(std::forward<Left>(left)),
+                                                 detail::stages_tuple(std::forward<Right>(right))));
+    }
+  }
+}
+
+template <class... Stages>
+template <class... Options>
+auto segment<Stages...>::open(Options&&...) const {
+  explain<(sizeof...(Options) + 1 > 0) ? mistake::no_source : mistake::none>();
+  return ill_formed{};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/whole.hpp
+
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs. It happens where
+/// samples are held: in a loop without batches, behind a forward-only source. The memory of a whole value is re-used.
+namespace penstock::inline v0_1 {
+
+/// Owned bytes that can be read as a view.
+class whole_bytes {
+ public:
+  whole_bytes() = default;
+  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
+  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
+
+ private:
+  buffer bytes_;
+};
+
+/// An owned array with its shape.
+template <class T>
+class whole_tensor {
+ public:
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
+  T* resize(const extents& shape) {
+    shape_ = shape;
+    values_.resize(static_cast<std::size_t>(shape.elements()));
+    return values_.data();
+  }
+
+ private:
+  std::vector<T> values_;
+  extents shape_;
+};
+
+/// An owned sample whose members are known only at run time.
+class whole_sample {
+ public:
+  struct item {
+    std::string name;
+    whole_bytes bytes;
+  };
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
+  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
+  /// The bytes of the member of that name; errc::missing when there is none.
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
+  }
+  template <open_sample S>
+  void assign(const S& sample) {
+    key_ = sample.key();
+    size_ = sample.size();
+    if (items_.size() < size_) items_.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      items_[i].name = sample.name(i);
+      const auto member = sample.member(i);
+      auto& into = items_[i].bytes.storage();
+      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
+      member.read_into(into.span());
+    }
+  }
+
+ private:
+  std::string key_;
+  std::vector<item> items_;
+  std::size_t size_ = 0;
+};
+
+namespace detail {
+
+template <class T>
+struct whole_of {
+  using type = T;
+};
+template <>
+struct whole_of<std::string_view> {
+  using type = std::string;
+};
+template <class T>
+struct whole_of<std::span<T>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <>
+struct whole_of<std::span<const std::byte>> {
+  using type = whole_bytes;
+};
+template <class T>
+struct whole_of<tensor_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <blob T>
+struct whole_of<T> {
+  using type = whole_bytes;
+};
+/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
+template <blob T>
+  requires requires { requires T::lasting; }
+struct whole_of<T> {
+  using type = bytes_view;
+};
+template <array_expression T>
+struct whole_of<T> {
+  using type = whole_tensor<typename T::value_type>;
+};
+template <open_sample T>
+struct whole_of<T> {
+  using type = whole_sample;
+};
+template <class... Fields>
+struct whole_of<record<Fields...>> {
+  using type = record<
+      basic_field<typename Fields::name_type, typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// The owning form of an element type.
+template <class T>
+using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+
+/// Puts the owning form of `value` into `into`, re-using its memory.
+template <class V, class W>
+void make_whole(V&& value, W& into) {
+  using value_type = std::remove_cvref_t<V>;
+  if constexpr (any_record<value_type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else if constexpr (open_sample<value_type>) {
+    into.assign(value);
+  } else if constexpr (std::same_as<W, whole_bytes>) {
+    if constexpr (blob<value_type>) {
+      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
+      value.read_into(into.storage().span());
+    } else if constexpr (std::same_as<value_type, whole_bytes>) {
+      into = std::forward<V>(value);
+    } else {
+      const bytes_view view = value;
+      into.storage().resize_for_overwrite(view.size());
+      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
+    }
+  } else if constexpr (blob<value_type>) {
+    into = value.finish();
+  } else if constexpr (array_expression<value_type>) {
+    value.write_to(into.resize(value.shape()));
+  } else if constexpr (requires { value.shape(); value.values(); }) {
+    const auto values = value.values();
+    auto* to = into.resize(value.shape());
+    for (const auto& one : values) *to++ = one;
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } && !std::same_as<value_type, W>) {
+    into.assign(value.begin(), value.end());
+  } else {
+    into = std::forward<V>(value);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/shape_class.hpp
+
+/// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
+namespace penstock::inline v0_1 {
+
+/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are written (blobs, npy, images,
+/// containers). `discovered`: known only after decoding (texts); needs a collate policy. `none`: cannot be in a batch.
+enum class shape_class { fixed, announced, discovered, none };
+
+namespace detail {
+
+/// What a batch stores of an element: the type of the numbers, and the shape class.
+template <class V>
+struct stored {
+  static constexpr shape_class shape = std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V>
+                                           ? shape_class::fixed
+                                           : shape_class::none;
+  using type = V;
+  static constexpr std::size_t elements = 1;
+  static constexpr bool scalar = true;
+};
+template <class T, std::size_t N>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::array<T, N>> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = T;
+  static constexpr std::size_t elements = N;
+  static constexpr bool scalar = false;
+};
+template <class V, shape_class S>
+struct stored_flexible {
+  static constexpr shape_class shape = S;
+  using type = V;
+};
+template <blob V>
+struct stored<V> : stored_flexible<std::byte, shape_class::announced> {};
+template <array_expression V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
+template <static_array_expression V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = typename V::value_type;
+  static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
+  static constexpr bool scalar = false;
+};
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
+template <class T>
+struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T, std::size_t N>
+struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T, class A>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::vector<T, A>> : stored_flexible<T, shape_class::announced> {};
+template <>
+struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
+template <>
+struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
+template <open_sample V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::none;
+  using type = void;
+};
+template <>
+struct stored<whole_sample> {
+  static constexpr shape_class shape = shape_class::none;
+  using type = void;
+};
+
+}  // namespace detail
+
+/// The shape class of an element that is no record.
+template <class V>
+inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/version.hpp
+
+/// The one place where the version is written: the build system and the packages read it from here.
+/// The inline namespace carries major and minor, so that two versions in one program are two types.
+namespace penstock::inline v0_1 {
+
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+inline constexpr std::string_view version = "0.1.0";
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/concepts.hpp
+
+/// Where batches end up. A *device* is a value that is part of a plan; `connect()` makes the session that a run owns.
+namespace penstock::inline v0_1 {
+
+/// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows, never in the steady state.
+///   allocate(bytes) -> void*          host memory the device can read fast (pinned for CUDA), 64-byte aligned; throws std::bad_alloc
+///   deallocate(p, bytes)              noexcept
+///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
+///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
+///   wait(transfer&)                   until the copy is there, as far as the host must wait
+///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
+///   copies                            false: `start` and `wait` are never called, the batch is used where it is
+template <class S>
+concept device_session = requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
+  { s.allocate(n) } -> std::same_as<void*>;
+  { s.deallocate(p, n) } noexcept;
+  s.start(t, columns);
+  s.wait(t);
+  { s.data(t, n) } -> std::convertible_to<const void*>;
+  { S::copies } -> std::convertible_to<bool>;
+};
+
+template <class D>
+concept device = std::copy_constructible<D> && requires(const D& d) {
+  typename D::session;
+  requires device_session<typename D::session>;
+  { d.connect() } -> std::same_as<typename D::session>;
+  { d.describe() } -> std::convertible_to<std::string>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/host.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The host as the place where batches end up: nothing is copied, a batch is used in the slots it was written to.
+struct host {
+  class session {
+   public:
+    static constexpr bool copies = false;
+    struct transfer {};
+
+    [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
+    void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    void start(transfer&, std::span<const bytes_view>) {}
+    void wait(transfer&) {}
+    [[nodiscard]] const void* data(transfer&, std::size_t) { return nullptr; }
+  };
+
+  [[nodiscard]] session connect() const { return {}; }
+  [[nodiscard]] std::string describe() const { return "host"; }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/simulated.hpp
+
+namespace penstock::inline v0_1 {
+
+/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls can be measured on any
+/// machine.
+///
+/// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step` of time, as a launch that is
+/// waited for does. `stall()` is the share of the time since the first step in which it had nothing to do. Copies of a `simulated`
+/// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
+class simulated {
+  using clock = std::chrono::steady_clock;
+  struct account {
+    clock::time_point first{}, free_at{};
+    clock::duration busy{};
+    std::size_t steps = 0;
+  };
+
+ public:
+  struct options {
+    std::chrono::microseconds step{1000};  ///< time per batch
+    double bytes_per_second = 0;           ///< of a copy to the device; 0: as fast as memory
+  };
+
+  simulated() : simulated(options{}) {}
+  explicit simulated(options given) : options_(given), account_(std::make_shared<account>()) {}
+
+  class session {
+   public:
+    static constexpr bool copies = true;
+    struct transfer {
+      std::vector<buffer> columns;
+      clock::time_point done{};
+    };
+
+    explicit session(options given) : options_(given) {}
+
+    [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
+    void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    /// Copies at once (the simulated engine is this thread) and is done when the given bandwidth would be.
+    void start(transfer& t, std::span<const bytes_view> columns) {
+      const auto begin = std::max(clock::now(), link_free_);
+      if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
+      double bytes = 0;
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        t.columns[i].resize_for_overwrite(columns[i].size());
+        if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
+        bytes += static_cast<double>(columns[i].size());
+      }
+      t.done = begin;
+      if (options_.bytes_per_second > 0)
+        t.done += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(bytes / options_.bytes_per_second));
+      link_free_ = t.done;
+    }
+    void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
+    [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
+
+   private:
+    options options_;
+    clock::time_point link_free_{};
+  };
+
+  [[nodiscard]] session connect() const { return session(options_); }
+  [[nodiscard]] std::string describe() const {
+    return "simulated accelerator (" + std::to_string(options_.step.count()) + " us a step)";
+  }
+
+  /// Takes the time of one training step.
+  void step() const {
+    const auto now = clock::now();
+    if (account_->steps++ == 0) account_->first = now;
+    account_->busy += options_.step;
+    account_->free_at = now + options_.step;
+    std::this_thread::sleep_until(account_->free_at);
+  }
+  [[nodiscard]] std::size_t steps() const { return account_->steps; }
+  /// The share of the time from the first step to the end of the last in which the device waited; 0 before the first.
+  [[nodiscard]] double stall() const {
+    if (account_->steps == 0) return 0;
+    const auto whole_time = account_->free_at - account_->first;
+    return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
+  }
+
+ private:
+  options options_;
+  std::shared_ptr<account> account_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/tail.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What becomes of the last global step of an epoch when it is not full.
+enum class tail : std::uint8_t {
+  drop,  ///< it is left out, on all ranks
+  pad,   ///< every rank gets a batch of the usual size; slots without a sample are marked invalid
+  keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
+};
+
+[[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
+  switch (policy) {
+    case tail::drop: return "drop";
+    case tail::pad: return "pad";
+    case tail::keep: return "keep";
+  }
+  return "unknown";
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/concepts.hpp
+
+/// Which sample is next: orders are arithmetic on positions, and every one of them can be turned round.
+namespace penstock::inline v0_1 {
+
+/// What an order stage sees of the stage before it.
+struct order_input {
+  /// Positions per epoch.
+  std::uint64_t size = 0;
+  /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then there is one shard.
+  std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
+};
+
+/// A run of positions, both ends included, ordered by epoch and then by index.
+struct position_range {
+  position first;
+  position last;
+};
+
+/// An order that is fixed for one epoch: the position before the stage, from the index after it. Default-constructible (and then
+/// not to be called), copyable, and callable from many threads.
+template <class B>
+concept bound_order = std::default_initializable<B> && std::copyable<B> && requires(const B& b, std::uint64_t index) {
+  { b(index) } -> std::same_as<position>;
+};
+
+/// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch after the stage,
+/// `bind` makes what one epoch needs (at most O(shards)), `position_of` is the inverse: nothing where the stage drops the position.
+///
+/// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it keeps those before it);
+/// `position_range reach(position_range) const` where the positions before the stage are known more closely than "any of these
+/// epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage is not the epoch after it.
+template <class O>
+concept order = std::copy_constructible<O> &&
+                requires(const O& o, std::uint64_t epoch, position at) {
+                  typename O::bound;
+                  { o.size() } -> std::same_as<std::uint64_t>;
+                  { o.output() } -> std::same_as<order_input>;
+                  { o.bind(epoch) } -> std::same_as<typename O::bound>;
+                  { o.position_of(at) } -> std::same_as<std::optional<position>>;
+                } && bound_order<typename O::bound>;
+
+/// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
+/// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines the sequence.
+template <class S>
+concept order_stage = std::copy_constructible<S> && std::same_as<typename S::penstock_part, order_tag> &&
+                      requires(const S& s, order_input in) {
+                        { S::stage_name } -> std::convertible_to<std::string_view>;
+                        { s.describe() } -> std::same_as<std::string>;
+                        { s.make(std::move(in)) } -> order;
+                      };
+
+/// The order that stage `S` makes.
+template <order_stage S>
+using order_of = decltype(std::declval<const S&>().make(std::declval<order_input>()));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/chain.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Order>
+concept epoch_changing = requires { requires Order::changes_epoch; };
+
+/// The bound orders of one stage, for consecutive epochs.
+template <class Bound>
+class bound_epochs {
+ public:
+  [[nodiscard]] position operator()(position at) const { return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index); }
+
+  template <class Order>
+  void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
+    const std::uint64_t count = last - first + 1;
+    if (first == first_ && count == bounds_.size()) return;
+    if (first >= first_ && first - first_ < bounds_.size()) {
+      bounds_.erase(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(first - first_));
+      if (bounds_.size() > count) bounds_.resize(static_cast<std::size_t>(count));
+    } else {
+      bounds_.clear();
+    }
+    first_ = first;
+    try {
+      while (bounds_.size() < count) bounds_.push_back(made.bind(first + bounds_.size()));
+    } catch (...) {
+      bounds_.clear();  // half a range must not look like one that is bound
+      throw;
+    }
+  }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::vector<Bound> bounds_;
+};
+
+/// The same for a stage after which no stage changes the epoch: one bound order, in place.
+template <class Bound>
+class bound_epoch {
+ public:
+  [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
+
+  template <class Order>
+  void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
+    if (epoch_ == first && there_) return;
+    there_ = false;
+    bound_ = made.bind(first);
+    epoch_ = first;
+    there_ = true;
+  }
+
+ private:
+  std::uint64_t epoch_ = 0;
+  bool there_ = false;
+  Bound bound_;
+};
+
+}  // namespace detail
+
+/// The orders of a plan, one after another, as one: position after the last stage to position in the source, and back.
+///
+/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is the identity.
+/// Immutable, cheap to copy, free for all threads. Throws what the stages throw: `error(errc::argument)`.
+///
+///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
+///     auto binding = chain.bind(epoch, 0, chain.size());
+///     for (std::uint64_t i = 0; i < chain.size(); ++i) load(binding(i).index);
+template <order... Orders>
+class order_chain {
+  static constexpr std::size_t count = sizeof...(Orders);
+  using order_tuple = std::tuple<Orders...>;
+
+  /// Whether a stage after number i gives it epochs other than the chain's.
+  template <std::size_t I>
+  static constexpr bool many_epochs() {
+    constexpr std::array<bool, count + 1> changing{detail::epoch_changing<Orders>..., false};
+    for (std::size_t later = I + 1; later < count; ++later) {
+      if (changing[later]) return true;
+    }
+    return false;
+  }
+
+  template <std::size_t I>
+  using level = std::conditional_t<many_epochs<I>(), detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
+                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
+
+  template <class Numbers>
+  struct levels_of;
+  template <std::size_t... I>
+  struct levels_of<std::index_sequence<I...>> {
+    using type = std::tuple<level<I>...>;
+  };
+
+ public:
+  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing and takes no lock; it keeps
+  /// its tables alive by itself. Copyable; a call on an index outside the bound range is the caller's mistake and is not checked.
+  class binding {
+   public:
+    binding() = default;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const { return through<count>({epoch_, index}); }
+    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+
+   private:
+    friend class order_chain;
+
+    template <std::size_t Left>
+    [[nodiscard]] position through(position at) const {
+      if constexpr (Left == 0) {
+        return at;
+      } else {
+        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
+      }
+    }
+
+    std::uint64_t epoch_ = 0;
+    typename levels_of<std::make_index_sequence<count>>::type levels_;
+  };
+
+  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+
+  /// Positions per epoch after the last stage.
+  [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
+  /// What the first stage sees, and what a stage after the last one would see.
+  [[nodiscard]] const order_input& input() const noexcept { return in_; }
+  [[nodiscard]] order_input output() const {
+    if constexpr (count == 0) {
+      return in_;
+    } else {
+      return std::get<count - 1>(orders_).output();
+    }
+  }
+  /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
+  [[nodiscard]] std::uint64_t lanes() const {
+    std::uint64_t found = 1;
+    const auto look = [&found](const auto& stage) {
+      if constexpr (requires { stage.lanes(); }) found = stage.lanes();
+    };
+    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
+    return found;
+  }
+
+  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in loops.
+  [[nodiscard]] position sample_at(position after) const {
+    if (after.index >= size()) {
+      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " + std::to_string(size()))
+          .at_position(after);
+    }
+    return back<count>(after);
+  }
+
+  /// The position at which a source position stands; nothing where a stage leaves it out.
+  [[nodiscard]] std::optional<position> position_of(position source) const {
+    if (source.index >= in_.size) return std::nullopt;
+    std::optional<position> found = source;
+    const auto step = [&found](const auto& stage) {
+      if (found) found = stage.position_of(*found);
+    };
+    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
+    return found;
+  }
+
+  /// Binds the indices [first, last) of an epoch.
+  [[nodiscard]] binding bind(std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
+    binding made;
+    rebind(made, epoch, first, last);
+    return made;
+  }
+
+  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state nothing is allocated.
+  void rebind(binding& reused, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
+    reused.epoch_ = epoch;
+    last = std::min(last, size());
+    if (first >= last) return;
+    rebind_level<count>(reused, {{epoch, first}, {epoch, last - 1}});
+  }
+
+ private:
+  template <std::size_t Left>
+  [[nodiscard]] std::uint64_t output_size() const {
+    if constexpr (Left == 0) {
+      return in_.size;
+    } else {
+      return std::get<Left - 1>(orders_).size();
+    }
+  }
+
+  template <std::size_t Left>
+  [[nodiscard]] position back(position at) const {
+    if constexpr (Left == 0) {
+      return at;
+    } else {
+      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
+    }
+  }
+
+  template <std::size_t Left>
+  void rebind_level(binding& reused, position_range after) const {
+    if constexpr (Left != 0) {
+      const auto& stage = std::get<Left - 1>(orders_);
+      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      if constexpr (Left != 1) {
+        if constexpr (requires { stage.reach(after); }) {
+          after = stage.reach(after);
+        } else {
+          after.first.index = 0;
+          after.last.index = output_size<Left - 1>() - 1;
+        }
+        rebind_level<Left - 1>(reused, after);
+      }
+    }
+  }
+
+  order_input in_;
+  order_tuple orders_;
+};
+
+namespace detail {
+
+template <class... Made>
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
+  return order_chain<Made...>(first, std::move(made));
+}
+
+template <class... Made, class Stage, class... Rest>
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made, const Stage& stage,
+                                const Rest&... rest) {
+  auto next = stage.make(std::move(in));
+  order_input out = next.output();
+  return extend_chain(first, std::move(out), std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+}
+
+}  // namespace detail
+
+/// The chain of these stages over a source with this input.
+template <order_stage... Stages>
+[[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
+  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
+}
+
+/// The type that `make_order_chain` gives for these stages.
+template <order_stage... Stages>
+using order_chain_of = order_chain<order_of<Stages>...>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/world.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Who takes part in the run, and which of them we are.
+///
+/// `rank` and `size` count processes; `local_rank` and `local_size` those on this machine; `node` and `nodes` the machines. Where a
+/// launcher does not name the node, ranks are taken to fill one machine after another. `launcher` says where it was read from.
+///
+///     const auto here = penstock::world::from_environment();
+///     auto loader = source | shuffle(7) | shard(here) | batch(256);
+struct world {
+  std::uint64_t rank = 0;
+  std::uint64_t size = 1;
+  std::uint64_t local_rank = 0;
+  std::uint64_t local_size = 1;
+  std::uint64_t node = 0;
+  std::uint64_t nodes = 1;
+  std::string_view launcher = "none";
+
+  /// Throws `error(errc::argument)` where rank, local rank or node is not below its number.
+  void check() const;
+
+  /// The world in which groups of k consecutive ranks get the same samples, as the members of a tensor-parallel group want.
+  [[nodiscard]] world replicated(std::uint64_t k) const;
+
+  /// The world that the launcher describes in the environment; alone where there is none.
+  ///
+  /// The first family that is there wins, and all numbers come from it: torchrun (RANK with WORLD_SIZE), Open MPI, MVAPICH, PMI (Hydra,
+  /// MPICH, Intel MPI), Flux, Slurm (inside a step only: in a batch script SLURM_PROCID is 0 on whatever number of tasks). torchrun
+  /// comes first, since under `srun torchrun` SLURM_PROCID numbers machines.
+  /// Throws `error(errc::argument)` when a family is there in half (RANK without WORLD_SIZE), when a number cannot be read or does not
+  /// fit, and when a launcher gives a rank and no size (PMIx, PALS, an indexed Kubernetes job): say `shard(rank, size)` then.
+  [[nodiscard]] static world from_environment() {
+    return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  }
+
+  /// The same with another way to look names up: `lookup(name)` gives a C string, null when the name is not set.
+  template <class Lookup>
+  [[nodiscard]] static world from_environment(const Lookup& lookup);
+
+  friend bool operator==(const world&, const world&) = default;
+};
+
+inline void world::check() const {
+  const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
+    if (number < limit) return;
+    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of + " " +
+                                    std::to_string(limit) + "; they count from 0")
+        .in_stage("world");
+  };
+  below(rank, size, "rank", "world's size");
+  below(local_rank, local_size, "local rank", "local size");
+  below(node, nodes, "node", "number of nodes");
+}
+
+inline world world::replicated(std::uint64_t k) const {
+  if (k == 0 || size % k != 0) {
+    throw error(errc::argument, std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k)).in_stage("world");
+  }
+  world made = *this;
+  made.rank = rank / k;
+  made.size = size / k;
+  return made;
+}
+
+namespace detail {
+
+/// Reads numbers of one launcher from the environment.
+template <class Lookup>
+struct world_reader {
+  const Lookup& lookup;
+
+  [[nodiscard]] bool has(const char* name) const { return lookup(name) != nullptr; }
+
+  [[nodiscard]] std::optional<std::uint64_t> find(const char* name) const {
+    const char* text = lookup(name);
+    if (text == nullptr) return std::nullopt;
+    const std::string_view digits(text);
+    std::uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (failure != std::errc{} || end != digits.data() + digits.size()) {
+      throw error(errc::argument, "the environment says " + std::string(name) + "=" + std::string(digits.substr(0, 80)) +
+                                      ", which is not a whole number")
+          .in_stage("world");
+    }
+    return number;
+  }
+
+  [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
+    if (const auto number = find(name)) return *number;
+    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name + "; set both or say shard(rank, size)")
+        .in_stage("world");
+  }
+
+  /// A family with a name for each number; null where it has none.
+  struct family {
+    const char* launcher;
+    const char *rank, *size, *local_rank, *local_size, *node, *nodes;
+  };
+
+  [[nodiscard]] world read(const family& names) const {
+    world made;
+    made.launcher = names.launcher;
+    made.rank = need(names.rank, names.size);
+    made.size = need(names.size, names.rank);
+    complete(made, optional(names.local_rank), optional(names.local_size), optional(names.node), optional(names.nodes));
+    return made;
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> optional(const char* name) const {
+    return name == nullptr ? std::nullopt : find(name);
+  }
+
+  /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the local rank needs.
+  static void complete(world& made, std::optional<std::uint64_t> local_rank, std::optional<std::uint64_t> local_size,
+                       std::optional<std::uint64_t> node, std::optional<std::uint64_t> nodes) {
+    if (made.rank >= made.size) made.check();
+    made.local_rank = local_rank.value_or(0);
+    made.local_size = local_size.value_or(nodes && *nodes != 0 ? (made.size + *nodes - 1) / *nodes : made.local_rank + 1);
+    const std::uint64_t each = made.local_size == 0 ? 1 : made.local_size;
+    made.node = node.value_or(made.rank / each);
+    made.nodes = nodes.value_or((made.size - 1) / each + 1);
+    if (made.node >= made.nodes && !nodes) made.nodes = made.node + 1;
+    made.check();
+  }
+};
+
+/// Tasks on node number `node` of a Slurm list such as `2(x3),1`: 2 each on three nodes, then 1.
+[[nodiscard]] inline std::optional<std::uint64_t> slurm_tasks(std::string_view list, std::uint64_t node) {
+  const auto number = [&list]() -> std::optional<std::uint64_t> {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(list.data(), list.data() + list.size(), value);
+    if (failure != std::errc{}) return std::nullopt;
+    list.remove_prefix(static_cast<std::size_t>(end - list.data()));
+    return value;
+  };
+  while (true) {
+    const auto tasks = number();
+    if (!tasks) return std::nullopt;
+    std::uint64_t times = 1;
+    if (list.starts_with("(x")) {
+      list.remove_prefix(2);
+      const auto repeated = number();
+      if (!repeated || !list.starts_with(")")) return std::nullopt;
+      times = *repeated;
+      list.remove_prefix(1);
+    }
+    if (node < times) return tasks;
+    node -= times;
+    if (!list.starts_with(",")) return std::nullopt;
+    list.remove_prefix(1);
+  }
+}
+
+}  // namespace detail
+
+template <class Lookup>
+world world::from_environment(const Lookup& lookup) {
+  using reader = detail::world_reader<Lookup>;
+  const reader from{lookup};
+  using family = typename reader::family;
+  if (from.has("RANK")) {
+    return from.read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"});
+  }
+  for (const family& names :
+       {family{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+               "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr},
+        family{"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE",
+               nullptr, nullptr},
+        family{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr},
+        family{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, nullptr, "FLUX_JOB_NNODES"}}) {
+    if (from.has(names.rank)) return from.read(names);
+  }
+  // Slurm gives its batch, extern and interactive steps numbers at the top of 32 bits; none of them is a parallel step.
+  const auto step = from.find("SLURM_STEP_ID");
+  if (step && *step < 0xfffffff0u && from.has("SLURM_PROCID")) {
+    world made;
+    made.launcher = "Slurm";
+    made.rank = from.need("SLURM_PROCID", "SLURM_STEP_ID");
+    const auto tasks = from.find("SLURM_STEP_NUM_TASKS");
+    made.size = tasks ? *tasks : from.need("SLURM_NTASKS", "SLURM_PROCID");
+    const auto node = from.find("SLURM_NODEID");
+    const auto step_nodes = from.find("SLURM_STEP_NUM_NODES");
+    const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
+    reader::complete(made, from.find("SLURM_LOCALID"), list ? detail::slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
+                     step_nodes ? step_nodes : from.find("SLURM_NNODES"));
+    return made;
+  }
+  for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
+    if (!from.has(name)) continue;
+    throw error(errc::argument, "the environment has " + std::string(name) + " and no size of the world; say shard(rank, size)")
+        .in_stage("world");
+  }
+  if (const auto size = from.find("WORLD_SIZE"); size && *size > 1) static_cast<void>(from.need("RANK", "WORLD_SIZE"));
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/parts.hpp
+
+/// What a run picks out of a plan: which stages are which, and where they stand.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Tuple>
+struct parts_in;
+
+template <class... Stages>
+struct parts_in<std::tuple<Stages...>> {
+  static constexpr std::size_t count = sizeof...(Stages);
+
+  /// The place of the first stage of a kind, or `count`.
+  template <class Tag>
+  static constexpr std::size_t place = [] {
+    std::size_t found = count, i = 0;
+    ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  static constexpr std::size_t decider = place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t batch = place<batch_tag>;
+  static constexpr std::size_t cursor = place<cursor_tag>;
+  static constexpr std::size_t shard = place<shard_tag>;
+
+  template <class Tag>
+  static constexpr bool has = place<Tag> != count;
+};
+
+template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
+auto keep_order(const Stage& stage) {
+  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
+    return std::tuple<Stage>(stage);
+  else
+    return std::tuple<>();
+}
+
+/// The order stages that stand at places [First, Last).
+template <std::size_t First, std::size_t Last, class... Stages>
+auto orders_between(const std::tuple<Stages...>& stages) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
+  }(std::index_sequence_for<Stages...>{});
+}
+
+template <class... Stages>
+auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
+  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
+}
+
+}  // namespace detail
+
+/// How a stage is called in messages and reports.
+template <class Stage>
+std::string text_of_stage(const Stage& stage) {
+  if constexpr (requires { stage.describe(); })
+    return stage.describe();
+  else if constexpr (requires { Stage::stage_name; })
+    return std::string(Stage::stage_name);
+  else
+    return "stage";
+}
+
+/// The facts about a plan's type that a run needs.
+template <class Plan>
+struct plan_parts {
+  using stages = typename Plan::stages_type;
+  using in = detail::parts_in<stages>;
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr auto facts = Plan::context::facts;
+  static constexpr bool forward = facts.forward;
+  static constexpr bool batched = facts.batched;
+  static constexpr bool decided = facts.decided;
+  static constexpr bool has_cursor = facts.cursor;
+  static constexpr bool has_steps = facts.steps;
+  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through chunks.
+  static constexpr bool direct = batched && !decided && !forward;
+  static constexpr bool shard_before_decider = in::shard < in::decider;
+  static constexpr bool shard_before_cursor = in::shard < in::cursor;
+  static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
+};
+
+/// The order chain from the last order stage before batch and deciders to the source.
+template <class Plan>
+auto make_sample_orders(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  return detail::chain_of_orders({p.source().size(), p.source().starts()},
+                                 detail::orders_between<0, parts::first_orders_end>(p.stages()));
+}
+
+/// The world that a plan's `shard` recorded.
+template <class Plan>
+world world_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  if constexpr (in::template has<shard_tag>)
+    return std::get<in::shard>(p.stages()).part;
+  else
+    return world{};
+}
+
+/// The options that the annotations of a plan give, wherever they stand.
+template <class Plan>
+run_options options_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  run_options options;
+  std::uint64_t first_seed = 0;
+  bool seeded = false;
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      const auto& stage = std::get<I>(p.stages());
+      if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
+        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+        seeded = true;
+      }
+    };
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::make_index_sequence<in::count>{});
+  if (!options.seed) options.seed = first_seed;
+  return options;
+}
+
+/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not workers, depth or device.
+template <class Plan>
+std::uint64_t sequence_fingerprint(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (requires { stage.fingerprint(h); })
+      stage.fingerprint(h);
+    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+      h.add(std::string_view(Stage::stage_name));
+  };
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  h.add(*options_of(p).seed);
+  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
+  return h.value();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/arithmetic.hpp
+
+namespace penstock::inline v0_1::detail {
+
+#if defined(__SIZEOF_INT128__)
+/// The upper half of the 128-bit product.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<wide>(a) * b >> 64);
+}
+#else
+/// The upper half of the 128-bit product, from four products of halves.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
+  const std::uint64_t other = a0 * b1 + (middle & 0xffffffffu);
+  return a1 * b1 + (middle >> 32) + (other >> 32);
+}
+#endif
+
+/// Division by a number that stays the same, without the division instruction: multiply by the reciprocal, correct by one.
+/// Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the quotient or one less.
+struct divider {
+  struct result {
+    std::uint64_t quotient, remainder;
+  };
+
+  constexpr divider() = default;
+  constexpr explicit divider(std::uint64_t by) noexcept : divisor(by), reciprocal(~std::uint64_t{0} / by) {}
+
+  [[nodiscard]] constexpr result operator()(std::uint64_t x) const noexcept {
+    const std::uint64_t guess = multiply_high(x, reciprocal);
+    const std::uint64_t rest = x - guess * divisor;
+    const bool more = rest >= divisor;
+    return {guess + (more ? 1u : 0u), rest - (more ? divisor : 0u)};
+  }
+
+  std::uint64_t divisor = 1;
+  std::uint64_t reciprocal = ~std::uint64_t{0};
+};
+
+/// floor(amount * part / parts) for part <= parts < 2^32, without a wider type.
+[[nodiscard]] constexpr std::uint64_t share(std::uint64_t amount, std::uint64_t part, std::uint64_t parts) noexcept {
+  return amount / parts * part + amount % parts * part / parts;
+}
+
+/// The last of `count` ascending numbers that is not above x; the first must not be. No branch depends on the data.
+[[nodiscard]] inline std::uint64_t last_not_above(const std::uint64_t* numbers, std::uint64_t count,
+                                                  std::uint64_t x) noexcept {
+  std::uint64_t base = 0;
+  while (count > 1) {
+    const std::uint64_t half = count / 2;
+    base += half & (0 - static_cast<std::uint64_t>(numbers[base + half] <= x));
+    count -= half;
+  }
+  return base;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/cut.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The positions of one global step sorted by (p mod lanes, p): ordinal to offset in the step and back, both O(1).
+///
+/// Of m consecutive positions, lane v holds those at offsets d, d + lanes, ..., where d = (v - first) mod lanes. Lanes with d < m mod lanes
+/// have one more than the others. In the order of v the lanes below the first position's come first (their d is large), then the
+/// others; each of these two groups begins with the lanes that have one more. Hence four runs of lanes of equal length.
+class lane_sorted {
+ public:
+  constexpr lane_sorted() = default;
+  constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
+      : lanes_(lanes), below_(first % lanes), each_(count / lanes), by_each_(std::max<std::uint64_t>(1, each_)), by_more_(each_ + 1) {
+    const std::uint64_t more = count % lanes, above = lanes - below_;
+    wrapped_more_ = more > above ? more - above : 0;
+    straight_more_ = std::min(more, above);
+    ends_[0] = wrapped_more_ * (each_ + 1);
+    ends_[1] = ends_[0] + (below_ - wrapped_more_) * each_;
+    ends_[2] = ends_[1] + straight_more_ * (each_ + 1);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t offset(std::uint64_t ordinal) const noexcept {
+    const std::uint64_t above = lanes_ - below_;
+    if (ordinal >= ends_[2]) return in_run(by_each_(ordinal - ends_[2]), straight_more_);
+    if (ordinal >= ends_[1]) return in_run(by_more_(ordinal - ends_[1]), 0);
+    if (ordinal >= ends_[0]) return in_run(by_each_(ordinal - ends_[0]), above + wrapped_more_);
+    return in_run(by_more_(ordinal), above);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t ordinal(std::uint64_t offset) const noexcept {
+    const std::uint64_t above = lanes_ - below_;
+    const std::uint64_t lane_offset = offset % lanes_, depth = offset / lanes_;
+    const bool wrapped = lane_offset >= above;
+    const std::uint64_t number = wrapped ? lane_offset - above : lane_offset;
+    const std::uint64_t longer = wrapped ? wrapped_more_ : straight_more_;
+    return (wrapped ? 0 : ends_[1]) + number * each_ + std::min(number, longer) + depth;
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint64_t in_run(divider::result lane_and_depth, std::uint64_t run_begin) const noexcept {
+    return run_begin + lane_and_depth.quotient + lane_and_depth.remainder * lanes_;
+  }
+
+  std::uint64_t lanes_ = 1, below_ = 0, each_ = 0, wrapped_more_ = 0, straight_more_ = 0;
+  std::uint64_t ends_[3] = {0, 0, 0};
+  divider by_each_, by_more_;
+};
+
+}  // namespace detail
+
+/// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's slots are filled.
+class step_view {
+ public:
+  constexpr step_view() = default;
+  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin, std::uint64_t slots,
+                      std::uint64_t valid) noexcept
+      : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid), laned_(lanes != 1) {
+    if (laned_) sorted_ = detail::lane_sorted(first, count, lanes);
+  }
+
+  /// Slots of this rank's batch; those from `valid()` on are padding.
+  [[nodiscard]] constexpr std::uint64_t slots() const noexcept { return slots_; }
+  [[nodiscard]] constexpr std::uint64_t valid() const noexcept { return valid_; }
+
+  /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
+  [[nodiscard]] constexpr bool contiguous() const noexcept { return !laned_; }
+  /// The position index in slot `slot`, which must be below `valid()`.
+  [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
+    return base_ + (laned_ ? sorted_.offset(begin_ + slot) : slot);
+  }
+
+ private:
+  std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
+  bool laned_ = false;
+  detail::lane_sorted sorted_;
+};
+
+/// Where a position index ends up: global step, rank, slot in that rank's batch.
+struct cut_place {
+  std::uint64_t step = 0, rank = 0, slot = 0;
+  friend constexpr bool operator==(const cut_place&, const cut_place&) = default;
+};
+
+/// The cut of an epoch into global steps, and of each step into the ranks' batches: arithmetic on positions, no data.
+///
+/// Global step s holds the positions [s * global, min((s + 1) * global, size)), whatever the number of ranks. Within a step positions are
+/// sorted by (p mod lanes, p), so by p where lanes is 1; rank r of W takes ordinals floor(G r / W) up to floor(G (r + 1) / W). For
+/// global = b * W that is b each. Of a last step with m < G positions `tail::keep` divides the m in the same way, `tail::pad` leaves the
+/// ordinals from m on empty, `tail::drop` leaves the step out. The number of steps is the same on all ranks.
+/// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept; free for all threads.
+/// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
+///
+///     const penstock::cut mine{.size = n, .global = 256 * world, .world = world, .rank = rank};
+///     for (std::uint64_t s = 0; s < mine.steps(); ++s)
+///       for (auto step = mine.at(s); std::uint64_t slot : slots_of(step)) load(step[slot]);
+struct cut {
+  std::uint64_t size = 0;    ///< positions per epoch
+  std::uint64_t global = 1;  ///< positions per global step
+  std::uint64_t world = 1;   ///< ranks
+  std::uint64_t rank = 0;    ///< which one is ours
+  std::uint64_t lanes = 1;   ///< lanes of the shuffle; 1: none
+  tail policy = tail::keep;
+
+  void check() const {
+    constexpr std::uint64_t most = 0xffffffffu;
+    if (global == 0 || global > most) {
+      throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
+    }
+    if (world == 0 || world > most) throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
+    if (rank >= world) {
+      throw error(errc::argument, "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
+    }
+    if (lanes == 0 || lanes > most) throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
+    if (size > std::uint64_t{1} << 63) throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
+  }
+
+  /// Global steps per epoch.
+  [[nodiscard]] constexpr std::uint64_t steps() const noexcept {
+    return size / global + (policy != tail::drop && size % global != 0 ? 1 : 0);
+  }
+  /// Positions in step s over all ranks.
+  [[nodiscard]] constexpr std::uint64_t count(std::uint64_t step) const noexcept {
+    return step >= steps() ? 0 : std::min(global, size - step * global);
+  }
+  /// Slots in this rank's batch of step s.
+  [[nodiscard]] constexpr std::uint64_t slots(std::uint64_t step) const noexcept {
+    const std::uint64_t divided = divided_by_ranks(step);
+    return detail::share(divided, rank + 1, world) - detail::share(divided, rank, world);
+  }
+  /// How many of them hold a sample; they come first.
+  [[nodiscard]] constexpr std::uint64_t valid(std::uint64_t step) const noexcept {
+    const std::uint64_t divided = divided_by_ranks(step);
+    return std::min(count(step), detail::share(divided, rank + 1, world)) - std::min(count(step), detail::share(divided, rank, world));
+  }
+  /// The position index in a slot of step s; nothing where the slot is padding or does not exist.
+  [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step, std::uint64_t slot) const noexcept {
+    if (slot >= valid(step)) return std::nullopt;
+    return at(step)[slot];
+  }
+  /// The slots of step s, for the inner loop.
+  [[nodiscard]] constexpr step_view at(std::uint64_t step) const noexcept {
+    return {step * global, count(step), lanes, detail::share(divided_by_ranks(step), rank, world), slots(step), valid(step)};
+  }
+  /// The inverse, over all ranks: nothing for an index that is dropped or not below `size`.
+  [[nodiscard]] constexpr std::optional<cut_place> slot_of(std::uint64_t index) const noexcept {
+    const std::uint64_t step = index / global;
+    if (index >= size || step >= steps()) return std::nullopt;
+    const std::uint64_t offset = index - step * global, divided = divided_by_ranks(step);
+    const std::uint64_t ordinal = lanes == 1 ? offset : detail::lane_sorted(step * global, count(step), lanes).ordinal(offset);
+    const std::uint64_t owner = ((ordinal + 1) * world - 1) / divided;
+    return cut_place{step, owner, ordinal - detail::share(divided, owner, world)};
+  }
+
+ private:
+  /// What the ranks divide among them: a whole step's ordinals, or of a last step that is kept those it has.
+  [[nodiscard]] constexpr std::uint64_t divided_by_ranks(std::uint64_t step) const noexcept {
+    return step >= steps() ? 0 : policy == tail::keep ? count(step) : global;
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/batch_view.hpp
+
+/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
+namespace penstock::inline v0_1 {
+
+/// Values of different lengths, one sample's after another's.
+template <class T>
+class ragged_view {
+ public:
+  ragged_view() = default;
+  ragged_view(const T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
+      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
+  [[nodiscard]] std::span<const T> values() const noexcept {
+    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
+  }
+  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
+  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
+    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
+
+ private:
+  const T* values_ = nullptr;
+  const std::uint64_t* offsets_ = nullptr;
+  const extents* shapes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Arrays padded with zeros to the longest along their first length.
+template <class T>
+class padded_view {
+ public:
+  padded_view() = default;
+  padded_view(tensor_view<const T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
+      : values_(values), lengths_(lengths), mask_(mask) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  /// (samples, longest, ...).
+  [[nodiscard]] const tensor_view<const T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// How long each sample is along the padded length.
+  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
+  /// (samples, longest): 1 where there is a value, 0 where there is padding.
+  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
+    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
+  }
+  /// The values of sample i without its padding.
+  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
+    const tensor_view<const T> row = values_[i];
+    const std::uint64_t inner = row.shape().drop_front().elements();
+    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+  }
+
+ private:
+  tensor_view<const T> values_;
+  const std::uint64_t* lengths_ = nullptr;
+  const std::uint8_t* mask_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/slot_memory.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many bytes the blocks of a run hold: what `memory(bytes)` bounds.
+struct memory_account {
+  std::atomic<std::uint64_t> bytes{0};
+};
+
+/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and entered in the account.
+template <device_session Session>
+class slot_memory {
+ public:
+  slot_memory() = default;
+  slot_memory(Session& session, memory_account& account) : session_(&session), account_(&account) {}
+  slot_memory(slot_memory&& other) noexcept
+      : session_(other.session_),
+        account_(other.account_),
+        data_(std::exchange(other.data_, nullptr)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  slot_memory& operator=(slot_memory&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(account_, other.account_);
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~slot_memory() { release(); }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+  /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
+  void reserve(std::size_t bytes, std::size_t keep = 0) {
+    if (bytes <= capacity_) return;
+    const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
+    auto* fresh = static_cast<std::byte*>(session_->allocate(wanted));
+    if (keep != 0) std::memcpy(fresh, data_, keep);
+    release();
+    data_ = fresh;
+    capacity_ = wanted;
+    account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
+  }
+
+ private:
+  void release() noexcept {
+    if (data_ == nullptr) return;
+    session_->deallocate(data_, capacity_);
+    account_->bytes.fetch_sub(capacity_, std::memory_order_relaxed);
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  Session* session_ = nullptr;
+  memory_account* account_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/column.hpp
+
+/// One field of a block: where its values are written, and how they become one piece.
+///
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by workers, each slot once;
+/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the consumer. `copy(...)` moves rows
+/// between blocks. A block of several batches has fixed columns only: for the others `first` is 0.
+namespace penstock::inline v0_1 {
+
+/// A failure that belongs to one slot.
+struct slot_error {
+  std::uint64_t slot;
+  error what;
+};
+
+namespace detail {
+
+template <class V>
+constexpr bool is_view_of_values = requires(const V& v) {
+  v.data();
+  v.size();
+};
+
+/// How many values a flexible element has.
+template <class V>
+std::size_t value_count(const V& v) {
+  if constexpr (array_expression<V>)
+    return static_cast<std::size_t>(v.shape().elements());
+  else if constexpr (requires { v.shape(); })
+    return static_cast<std::size_t>(v.shape().elements());
+  else
+    return static_cast<std::size_t>(v.size());
+}
+
+template <class V>
+extents value_shape(const V& v) {
+  if constexpr (requires { v.shape(); })
+    return v.shape();
+  else
+    return extents(static_cast<std::uint64_t>(v.size()));
+}
+
+/// Writes a flexible element to its destination.
+template <class T, class V>
+void write_values(const V& v, T* into) {
+  if constexpr (blob<V>) {
+    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
+  } else if constexpr (array_expression<V>) {
+    v.write_to(into);
+  } else if constexpr (requires { v.values(); }) {
+    const auto values = v.values();
+    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
+  } else {
+    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
+  }
+}
+
+}  // namespace detail
+
+/// Values whose shape the type knows: written in place, nothing else to do.
+template <class V, class Session>
+class fixed_column {
+  using stored = detail::stored<V>;
+
+ public:
+  using value_type = typename stored::type;
+
+  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
+  /// Room for more rows of a block that is being filled by one thread.
+  void grow(std::size_t slots, std::size_t written) { memory_.reserve(slots * row_bytes, written * row_bytes); }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    value_type* into = row(slot);
+    if constexpr (static_array_expression<U>)
+      value.write_to(into);
+    else if constexpr (stored::scalar)
+      *into = static_cast<value_type>(std::forward<U>(value));
+    else
+      std::copy(value.begin(), value.end(), into);
+  }
+  /// Ends rows [first, first + slots), of which `valid` were written.
+  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
+  }
+  /// Rows [from, from + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t from, std::size_t count) {
+    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + from * row_bytes, count * row_bytes);
+  }
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
+    if constexpr (stored::scalar) {
+      return std::span<const value_type>(row(first), slots);
+    } else if constexpr (static_array_expression<V>) {
+      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
+    } else {
+      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
+    }
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
+    return {memory_.data() + first * row_bytes, slots * row_bytes};
+  }
+
+ private:
+  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
+  [[nodiscard]] value_type* row(std::size_t slot) const {
+    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
+
+  slot_memory<Session> memory_;
+};
+
+/// Values whose shape is known at run time.
+///
+/// Under `stack` a value is written in place where it is as long as those of the batch before; others go to a side arena and are put in
+/// order at the end, so that only the first batches of a run are copied. `ragged` and `pad_to_longest` always go through the arena:
+/// where a value stands is known when all are there.
+template <class T, class Policy, class Session>
+class flexible_column {
+  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
+  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
+
+  struct entry {
+    const T* where = nullptr;  // null: in place
+    extents shape;
+  };
+  struct piece {
+    buffer bytes;
+    std::size_t used = 0;
+  };
+
+ public:
+  using value_type = T;
+
+  flexible_column(Session& session, memory_account& account)
+      : memory_(session, account), account_(&account), lock_(std::make_unique<std::mutex>()) {}
+  flexible_column(flexible_column&&) noexcept = default;
+  flexible_column& operator=(flexible_column&&) noexcept = default;
+
+  void begin(std::size_t slots) {
+    if (entries_.size() < slots) entries_.resize(slots);
+    for (auto& p : pieces_) p.used = 0;
+    piece_ = 0;
+    stride_ = stacks ? static_cast<std::size_t>(shape_.elements()) : 0;
+    if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
+    aside_ = false;
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    if (entries_.size() < slots) entries_.resize(slots);
+    if (stacks) memory_.reserve(slots * stride_ * sizeof(T), written * stride_ * sizeof(T));
+  }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    entry& e = entries_[slot];
+    const std::size_t count = detail::value_count(value);
+    e.shape = detail::value_shape(value);
+    if (stacks && stride_ != 0 && count == stride_) {
+      e.where = nullptr;
+      detail::write_values(value, in_place(slot));
+    } else {
+      T* into = allocate(count);
+      e.where = into;
+      detail::write_values(value, into);
+    }
+  }
+
+  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than the first one's.
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
+    if constexpr (stacks)
+      finish_stack(slots, valid);
+    else if constexpr (pads)
+      finish_padded(slots, valid);
+    else
+      finish_ragged(slots, valid);
+  }
+
+  void copy(std::size_t to, const flexible_column& other, std::size_t from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const entry& source = other.entries_[from + i];
+      write(to + i, tensor_view<const T>(source.where != nullptr ? source.where : other.in_place(from + i), source.shape));
+    }
+  }
+
+  /// The shape of the values of the last round, and what a block that begins may expect.
+  [[nodiscard]] const extents& shape() const { return shape_; }
+  void expect(const extents& shape) { shape_ = shape; }
+
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
+    if constexpr (stacks)
+      return tensor_view<const T>(in_place(0), shape_.prepend(slots));
+    else if constexpr (pads)
+      return padded_view<T>({in_place(0), shape_.prepend(slots)}, offsets_.data(), mask_.data());
+    else
+      return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
+    if constexpr (stacks || pads)
+      return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
+    else
+      return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * sizeof(T)};
+  }
+
+ private:
+  [[nodiscard]] T* in_place(std::size_t slot) const { return reinterpret_cast<T*>(memory_.data()) + slot * stride_; }
+
+  /// A place in the side arena. Workers share it; what it has allocated it keeps for the next round.
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
+    const std::lock_guard guard(*lock_);
+    aside_ = true;
+    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+    if (piece_ == pieces_.size()) {
+      pieces_.emplace_back();
+      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, 64 * 1024 << std::min<std::size_t>(piece_, 8)));
+      account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
+    }
+    piece& p = pieces_[piece_];
+    auto* where = reinterpret_cast<T*>(p.bytes.data() + p.used);
+    p.used += bytes;
+    return where;
+  }
+
+  void finish_stack(std::size_t slots, std::size_t valid) {
+    if (valid != 0) {
+      const extents first = entries_[0].shape;
+      for (std::size_t i = 1; i < valid; ++i)
+        if (!(entries_[i].shape == first))
+          throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(entries_[i].shape) +
+                                                     " with one of shape " + to_string(first) +
+                                                     "; make them equal before batch, or use ragged or pad_to_longest")
+                                  .in_stage("batch")};
+      const auto stride = static_cast<std::size_t>(first.elements());
+      if (aside_ && stride != stride_) {
+        stride_ = stride;
+        memory_.reserve(slots * stride_ * sizeof(T));
+        for (std::size_t i = 0; i < valid; ++i)
+          if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+      }
+      shape_ = first;
+    }
+    if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+  }
+
+  void finish_ragged(std::size_t slots, std::size_t valid) {
+    offsets_.resize(slots + 1);
+    shapes_.resize(slots);
+    offsets_[0] = 0;
+    for (std::size_t i = 0; i < slots; ++i) {
+      shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
+      offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
+    }
+    memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)
+      if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
+        std::memcpy(in_place(0) + offsets_[i], entries_[i].where, count * sizeof(T));
+  }
+
+  void finish_padded(std::size_t slots, std::size_t valid) {
+    std::uint64_t longest = 0;
+    const extents inner = valid == 0 ? extents() : entries_[0].shape.drop_front();
+    for (std::size_t i = 0; i < valid; ++i) {
+      const extents& shape = entries_[i].shape;
+      if (shape.rank() == 0 || !(shape.drop_front() == inner))
+        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) + " beside one of shape " +
+                                                   to_string(entries_[0].shape) + ": only the first length may differ")
+                                .in_stage("batch")};
+      longest = std::max(longest, shape[0]);
+    }
+    shape_ = inner.prepend(longest);
+    const auto stride = static_cast<std::size_t>(shape_.elements());
+    memory_.reserve(slots * stride * sizeof(T));
+    offsets_.assign(slots, 0);
+    mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+    T* into = in_place(0);
+    for (std::size_t i = 0; i < slots; ++i, into += stride) {
+      std::size_t count = 0;
+      if (i < valid) {
+        offsets_[i] = entries_[i].shape[0];
+        count = static_cast<std::size_t>(entries_[i].shape.elements());
+        if (count != 0) std::memcpy(into, entries_[i].where, count * sizeof(T));
+        std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
+      }
+      if (count != stride) std::memset(static_cast<void*>(into + count), 0, (stride - count) * sizeof(T));
+    }
+  }
+
+  slot_memory<Session> memory_;
+  memory_account* account_;
+  std::unique_ptr<std::mutex> lock_;
+  std::vector<entry> entries_;
+  std::vector<piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t stride_ = 0;
+  bool aside_ = false;
+  extents shape_;
+  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
+  std::vector<extents> shapes_;
+  std::vector<std::uint8_t> mask_;
+};
+
+/// Whole values, for a loop without batches: owned, their memory re-used.
+template <class W>
+class whole_column {
+ public:
+  template <class Session>
+  whole_column(Session&, memory_account&) {}
+
+  void begin(std::size_t slots) {
+    if (values_.size() < slots) values_.resize(slots);
+  }
+  void grow(std::size_t slots, std::size_t) { begin(slots); }
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    make_whole(std::forward<U>(value), values_[slot]);
+  }
+  void finish(std::size_t, std::size_t, std::size_t) {}
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] W& operator[](std::size_t slot) { return values_[slot]; }
+
+ private:
+  std::vector<W> values_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/column_set.hpp
+
+/// The columns of a block: one per field of the element, one for an element that is no record.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V, class Policy, class Session, shape_class Shape = shape_class_of<V>>
+struct column_for {
+  using type = flexible_column<typename stored<V>::type, Policy, Session>;
+};
+template <class V, class Policy, class Session>
+struct column_for<V, Policy, Session, shape_class::fixed> {
+  using type = fixed_column<V, Session>;
+};
+
+template <class Batch, class Session, class V>
+struct columns_for {
+  using type = std::tuple<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+};
+template <class Batch, class Session, class... Fields>
+struct columns_for<Batch, Session, record<Fields...>> {
+  using type = std::tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
+                                              typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
+};
+
+}  // namespace detail
+
+/// The columns in which a plan's elements are gathered.
+template <class Columns>
+class column_set {
+ public:
+  static constexpr std::size_t size = std::tuple_size_v<Columns>;
+
+  template <class Session>
+  column_set(Session& session, memory_account& account) : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+
+  void begin(std::size_t slots) {
+    each([&](auto& column) { column.begin(slots); });
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    each([&](auto& column) { column.grow(slots, written); });
+  }
+  template <class V>
+  void write(std::size_t slot, V&& value) {
+    if constexpr (any_record<V> && !whole_rows) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (std::get<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+      }(std::make_index_sequence<size>{});
+    } else {
+      std::get<0>(columns_).write(slot, std::forward<V>(value));
+    }
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+    each([&](auto& column) { column.finish(first, slots, valid); });
+  }
+  void copy(std::size_t to, const column_set& other, std::size_t from, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, from, count); });
+  }
+  /// The shapes that the last round found, and what a round that begins may expect.
+  [[nodiscard]] std::array<extents, size> shapes() const {
+    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; }, columns_);
+  }
+  void expect(const std::array<extents, size>& shapes) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto& column() {
+    return std::get<I>(columns_);
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
+    return std::apply([&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; }, columns_);
+  }
+
+ private:
+  static constexpr bool whole_rows = requires(std::tuple_element_t<0, Columns>& c) { c[0]; };
+
+  template <class Session, std::size_t... Is>
+  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return Columns{std::tuple_element_t<Is, Columns>(session, account)...};
+  }
+  template <class F>
+  void each(F f) {
+    std::apply([&](auto&... columns) { (f(columns), ...); }, columns_);
+  }
+  template <class F>
+  void both(const column_set& other, F f) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (f(std::get<Is>(columns_), std::get<Is>(other.columns_)), ...);
+    }(std::make_index_sequence<size>{});
+  }
+
+  Columns columns_;
+};
+
+namespace detail {
+
+template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
+struct columns_of_plan {
+  using parts = plan_parts<Plan>;
+  using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+  using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
+};
+template <class Plan, class Session>
+struct columns_of_plan<Plan, Session, false> {
+  using type = column_set<std::tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+};
+
+}  // namespace detail
+
+template <class Plan, class Session>
+using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/payload.hpp
+
+/// What a block of the ring works on, and the pool it comes from.
+namespace penstock::inline v0_1 {
+
+/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many small batches.
+struct batch_part {
+  step_view view;
+  std::uint64_t first = 0;   // row of the block
+  std::uint64_t slots = 0;   // rows
+  std::uint64_t valid = 0;   // of them with a sample; they come first
+  std::uint64_t global = 0;  // samples of the global step
+  position delivered;        // epoch and step as the consumer counts them
+};
+
+/// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.
+template <class Binding>
+struct placement {
+  Binding binding;                     // of the order chain, for the positions in here
+  std::vector<batch_part> parts;       // batches; a chunk has one part
+  std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
+  bool listed = false;
+  std::uint64_t epoch = 0;  // of the positions
+  std::uint64_t slots = 0;  // rows of all parts
+  bool last = false;        // chunks: the last one of its pass
+
+  /// The position index in a row.
+  [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
+    if (listed) return indices[static_cast<std::size_t>(row)];
+    std::size_t i = 0;
+    while (i + 1 < parts.size() && row >= parts[i + 1].first) ++i;
+    return parts[i].view[row - parts[i].first];
+  }
+};
+
+/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by the
+/// consumer, filled by workers, handed on in parts, given back when all parts are, used again.
+template <class Columns, class Binding, class Transfer>
+struct payload : placement<Binding> {
+  template <class Session>
+  payload(Session& session, memory_account& account) : columns(session, account) {}
+
+  static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
+
+  Columns columns;
+  std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
+  std::uint64_t rows = 0;              // chunks: how many rows there are
+  std::vector<position> gathered;      // batches made of chunks: where each row came from
+  Transfer transfer;
+  bool transferred = false;
+  bool from_batches = false;  // of the pool of gathered batches, not of the engine's
+
+  std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
+  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
+
+  /// Gives up `n` shares; true when they were the last.
+  [[nodiscard]] bool release(std::uint32_t n) noexcept { return shares.fetch_sub(n, std::memory_order_acq_rel) == n; }
+
+  void clear_failure() noexcept {
+    bad_slot = no_slot;
+    what = nullptr;
+  }
+  /// Keeps the failure of the lowest slot.
+  void fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
+    const std::lock_guard guard(lock);
+    if (slot >= bad_slot) return;
+    bad_slot = slot;
+    what = std::move(failure);
+  }
+
+  std::mutex lock;
+  std::uint64_t bad_slot = no_slot;
+  std::exception_ptr what;
+};
+
+/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives back, the consumer takes.
+template <class Payload>
+class payload_pool {
+ public:
+  /// Makes room to hold `most`, so that giving back never allocates.
+  explicit payload_pool(std::size_t most) : most_(most) {
+    all_.reserve(most);
+    free_.reserve(most);
+  }
+
+  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
+  [[nodiscard]] bool has_free() {
+    const std::lock_guard guard(lock_);
+    return !free_.empty();
+  }
+  [[nodiscard]] std::size_t out() {
+    const std::lock_guard guard(lock_);
+    return all_.size() - free_.size();
+  }
+
+  /// A free one, or null.
+  Payload* take() {
+    const std::lock_guard guard(lock_);
+    if (free_.empty()) return nullptr;
+    Payload* top = free_.back();
+    free_.pop_back();
+    return top;
+  }
+  /// A new one; the caller has looked at `made()` and `most()`.
+  template <class... Args>
+  Payload* make(Args&&... args) {
+    all_.push_back(std::make_unique<Payload>(std::forward<Args>(args)...));
+    return all_.back().get();
+  }
+  void give_back(Payload* p) noexcept {
+    const std::lock_guard guard(lock_);
+    free_.push_back(p);
+  }
+
+ private:
+  std::size_t most_;
+  std::mutex lock_;
+  std::vector<std::unique_ptr<Payload>> all_;
+  std::vector<Payload*> free_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/batch_handle.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the pool alive, so it may outlive
+/// its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged or padded view by collate policy.
+///
+/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in any thread.
+template <class Core>
+class batch_handle {
+  using payload = typename Core::payload_type;
+  using parts = plan_parts<typename Core::plan_type>;
+
+ public:
+  using is_batch = void;
+  using element = typename parts::element;
+
+  batch_handle() = default;
+  /// Takes one share of the payload, which keeps its pool alive.
+  batch_handle(payload* p, const batch_part& part) noexcept
+      : payload_(p),
+        first_(static_cast<std::size_t>(part.first)),
+        slots_(static_cast<std::size_t>(part.slots)),
+        valid_(static_cast<std::size_t>(part.valid)),
+        global_(static_cast<std::size_t>(part.global)),
+        place_(part.delivered) {}
+  batch_handle(batch_handle&& other) noexcept
+      : payload_(std::exchange(other.payload_, nullptr)),
+        first_(other.first_),
+        slots_(other.slots_),
+        valid_(other.valid_),
+        global_(other.global_),
+        place_(other.place_),
+        mask_(std::move(other.mask_)) {}
+  batch_handle& operator=(batch_handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      payload_ = std::exchange(other.payload_, nullptr);
+      first_ = other.first_;
+      slots_ = other.slots_;
+      valid_ = other.valid_;
+      global_ = other.global_;
+      place_ = other.place_;
+      mask_ = std::move(other.mask_);
+    }
+    return *this;
+  }
+  ~batch_handle() { reset(); }
+
+  /// Gives the memory back to the pool.
+  void reset() noexcept {
+    if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
+
+  /// Slots of this rank's batch, padding included.
+  [[nodiscard]] std::size_t size() const { return slots_; }
+  /// Slots that hold a sample; they come first.
+  [[nodiscard]] std::size_t valid_size() const { return valid_; }
+  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's.
+  [[nodiscard]] std::size_t global_size() const { return global_; }
+  /// 1 for each slot that holds a sample, 0 for padding. Allocates when first asked.
+  [[nodiscard]] std::span<const std::uint8_t> valid() const {
+    if (mask_ == nullptr) {
+      mask_ = std::make_unique<std::uint8_t[]>(slots_);
+      std::fill_n(mask_.get(), valid_, std::uint8_t{1});
+    }
+    return {mask_.get(), slots_};
+  }
+  [[nodiscard]] std::uint64_t epoch() const { return place_.epoch; }
+  /// The number of this batch in its epoch.
+  [[nodiscard]] std::uint64_t step() const { return place_.index; }
+
+  /// The global position of each sample. Allocates.
+  [[nodiscard]] std::vector<position> positions() const {
+    return Core::positions(*payload_, first_, valid_);
+  }
+  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the index.
+  [[nodiscard]] std::vector<std::string> keys() const
+    requires(!parts::forward)
+  {
+    std::vector<std::string> all;
+    for (const position at : positions()) all.push_back(core().key(at));
+    return all;
+  }
+
+  /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
+  template <std::size_t I>
+  [[nodiscard]] auto field() const& {
+    return payload_->columns.template column<I>().view(first_, slots_);
+  }
+  template <std::size_t I>
+  auto field() const&& {
+    static_assert(I == static_cast<std::size_t>(-1),
+                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+  }
+  /// The one field of a batch whose elements are no records.
+  [[nodiscard]] auto values() const&
+    requires(!any_record<element>)
+  {
+    return field<0>();
+  }
+  [[nodiscard]] auto begin() const&
+    requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().begin(); })
+  {
+    return field<0>().begin();
+  }
+  [[nodiscard]] auto end() const&
+    requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
+  {
+    return field<0>().end();
+  }
+
+  /// Where field `I` is on the device, for a device that copies; else where it is on the host.
+  template <std::size_t I = 0>
+  [[nodiscard]] const void* device_data() const {
+    if constexpr (Core::engine_type::session_type::copies)
+      return core().engine.device().data(payload_->transfer, I);
+    else
+      return payload_->columns.bytes(first_, slots_)[I].data();
+  }
+
+ private:
+  [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
+
+  payload* payload_ = nullptr;
+  std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
+  position place_;
+  mutable std::unique_ptr<std::uint8_t[]> mask_;
+};
+
+template <class T>
+concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
+
+/// The view of a field of a batch: `get<"jpg">(b)`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] auto get(B&& b) {
+  using element = typename std::remove_cvref_t<B>::element;
+  static_assert(has_field<element, name_of<Name>>, "get: the batch has no field of that name; see its element's type");
+  static_assert(std::is_lvalue_reference_v<B>,
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+  if constexpr (has_field<element, name_of<Name>>) return b.template field<element::template index_of<name_of<Name>>>();
+}
+template <std::size_t I, any_batch B>
+[[nodiscard]] auto get(B&& b) {
+  static_assert(std::is_lvalue_reference_v<B>,
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+  return b.template field<I>();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/counters.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What one stage did so far. Times are estimates from the samples that were timed (one in every 64 grains).
+struct stage_counters {
+  std::string name;
+  std::uint64_t samples = 0;
+  double busy_seconds = 0;
+};
+
+/// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
+struct run_counters {
+  std::vector<stage_counters> stages;  ///< source first
+  std::uint64_t samples = 0;           ///< delivered, on this rank
+  std::uint64_t bytes = 0;             ///< delivered
+  std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
+  unsigned workers = 0;
+  double seconds = 0;                ///< since the run was opened
+  double stall_seconds = 0;          ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;    ///< all workers together, evaluating
+  double waiting_for_room = 0;       ///< all workers together, seconds without a block to work on
+  double waiting_for_input = 0;      ///< all workers together, seconds behind the serial front of a forward source
+  std::uint64_t bytes_held = 0;      ///< by batches and chunks, free ones included
+
+  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
+  [[nodiscard]] double samples_per_second() const { return seconds == 0 ? 0 : static_cast<double>(samples) / seconds; }
+  [[nodiscard]] double bytes_per_second() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/chain.hpp
+
+/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object whose evaluate inlines
+/// into one function, and the worker type that goes with it: a scratch for each stage.
+namespace penstock::inline v0_1 {
+
+/// What one stage cost one worker, from the samples that were timed.
+struct stage_cost {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t timed = 0;
+};
+
+/// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
+using untimed = std::false_type;
+using timed = std::true_type;
+
+namespace detail {
+
+inline std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+/// What is at the root of every worker.
+struct worker_root {
+  std::uint32_t part = 0;
+  stage_cost cost;
+};
+
+}  // namespace detail
+
+/// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
+template <class Reader, class Binding>
+struct source_node {
+  struct worker {
+    detail::worker_root root;
+    const Binding* binding = nullptr;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  const Reader* reader = nullptr;
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    if constexpr (timing) {
+      const std::uint64_t begin = detail::now_ns();
+      reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
+        w.root.cost.nanoseconds += detail::now_ns() - begin;
+        ++w.root.cost.timed;
+        sink(std::forward<V>(value));
+      });
+    } else {
+      reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
+    }
+  }
+};
+
+/// The innermost node over a source that can only be read forward: the sample is there already.
+template <class Item>
+struct item_node {
+  struct worker {
+    detail::worker_root root;
+    const Item* item = nullptr;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  template <class Timing, class Sink>
+  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    sink(*w.item);
+  }
+};
+
+/// A value stage over the node before it.
+template <class Up, class Stage>
+struct stage_node {
+  struct worker {
+    typename Up::worker up;
+    [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
+    [[no_unique_address]] stage_cost cost;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
+
+  [[no_unique_address]] Up up;
+  [[no_unique_address]] Stage stage;
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    up.evaluate(
+        p, w.up, [&]<class V>(V&& value) { pass(p, w, sink, std::forward<V>(value), timing); }, timing);
+  }
+
+ private:
+  template <class Sink, class V, class Timing>
+  void pass(position p, worker& w, Sink& sink, V&& value, Timing) const {
+    auto& root = root_of(w);
+    const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
+    if constexpr (part_of_kind<Stage, expander_tag>) {
+      const std::uint32_t before = root.part;
+      std::uint32_t part = before * 65'537u;
+      stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
+        root.part = part++;
+        sink(std::forward<W>(row));
+      });
+      root.part = before;
+    } else if constexpr (Timing::value) {
+      const std::uint64_t begin = detail::now_ns();
+      if constexpr (part_of_kind<Stage, decider_tag>) {
+        const bool kept = stage.keep(value, call);
+        count(w, begin);
+        if (kept) sink(std::forward<V>(value));
+      } else {
+        auto&& result = stage.apply(std::forward<V>(value), call);
+        count(w, begin);
+        sink(std::forward<decltype(result)>(result));
+      }
+    } else if constexpr (part_of_kind<Stage, decider_tag>) {
+      if (stage.keep(value, call)) sink(std::forward<V>(value));
+    } else {
+      sink(stage.apply(std::forward<V>(value), call));
+    }
+  }
+  static void count(worker& w, std::uint64_t begin) noexcept {
+    w.cost.nanoseconds += detail::now_ns() - begin;
+    ++w.cost.timed;
+  }
+  template <class W>
+  static detail::worker_root& root_of(W& w) noexcept {
+    if constexpr (requires { w.root; })
+      return w.root;
+    else
+      return root_of(w.up);
+  }
+};
+
+namespace detail {
+
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (requires { w.root; })
+    return w.root;
+  else
+    return root_of(w.up);
+}
+/// The innermost worker: where the engine puts the binding or the item.
+template <class W>
+auto& innermost(W& w) noexcept {
+  if constexpr (requires { w.root; })
+    return w;
+  else
+    return innermost(w.up);
+}
+
+/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the outermost.
+template <class W, class F>
+std::size_t for_each_cost(W& w, F&& f) {
+  if constexpr (requires { w.root; }) {
+    f(std::size_t{0}, w.root.cost);
+    return 0;
+  } else {
+    const std::size_t number = for_each_cost(w.up, f) + 1;
+    f(number, w.cost);
+    return number;
+  }
+}
+
+template <class Stage, class Element>
+consteval bool draws_random() {
+  if constexpr (requires { Stage::template draws<Element>; })
+    return Stage::template draws<Element>;
+  else if constexpr (requires { Stage::random; })
+    return Stage::random;
+  else
+    return false;
+}
+
+template <class Element, class Node>
+auto nest(Node node, std::uint64_t, std::uint64_t) {
+  return node;
+}
+
+/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the random ones, or its own key.
+template <class Element, class Node, class Stage, class... Rest>
+auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
+  using next_element = typename output_of<Stage, Element>::type;
+  if constexpr (value_stage<Stage>) {
+    constexpr bool random = draws_random<Stage, Element>();
+    std::uint64_t stream = number;
+    if constexpr (requires { stage.address.hash; }) {
+      if (stage.address.hash != 0) stream = stage.address.hash;
+    }
+    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed, number + (random ? 1 : 0), rest...);
+  } else {
+    return nest<next_element>(std::move(node), seed, number, rest...);
+  }
+}
+
+}  // namespace detail
+
+/// The chain of a plan's value stages over an innermost node.
+template <class Plan, class Node>
+auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
+  return std::apply(
+      [&](const auto&... stages) {
+        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1}, stages...);
+      },
+      p.stages());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/position_buffer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure function, so that a buffer
+/// of positions and a buffer of samples give the same sequence.
+[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t ordinal,
+                                                  std::uint64_t held) noexcept {
+  const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
+  // The high half of a 32 x 64 bit product: a number below `held` (buffers have fewer than 2^32 elements).
+  return ((word >> 32) * held) >> 32;
+}
+
+/// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
+///
+/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state. Memory: 8 bytes an element.
+class position_buffer {
+ public:
+  position_buffer() = default;
+  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+
+  /// Begins an epoch of `size` ordinals.
+  void begin(std::uint64_t epoch, std::uint64_t size) {
+    epoch_ = epoch;
+    size_ = size;
+    taken_ = 0;
+    given_ = 0;
+    held_.clear();
+    fill();
+  }
+
+  /// Continues where a state says: the ordinals held, and how many have gone in and out.
+  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    epoch_ = epoch;
+    size_ = size;
+    taken_ = taken;
+    given_ = given;
+    held_ = std::move(held);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
+
+  /// The next ordinal; there must be one.
+  std::uint64_t next() {
+    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const std::uint64_t out = held_[place];
+    if (taken_ < size_) {
+      held_[place] = taken_++;
+    } else {
+      held_[place] = held_.back();
+      held_.pop_back();
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+  [[nodiscard]] std::span<const std::uint64_t> held() const noexcept { return held_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+
+ private:
+  void fill() {
+    held_.reserve(static_cast<std::size_t>(capacity_ < size_ ? capacity_ : size_));
+    while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
+  }
+
+  std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
+  std::vector<std::uint64_t> held_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/chunk_feed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The binding of plans whose samples have no positions in a source.
+struct no_binding {};
+
+/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind filter and unbatch,
+/// over forward-only sources, and in loops without batches.
+///
+/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal, so that their size
+/// is no part of a state. A value, like `direct_feed`.
+template <class Plan>
+class chunk_feed {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  static auto make_orders(const Plan& p) {
+    if constexpr (parts::forward)
+      return order_chain<>({}, {});
+    else
+      return make_sample_orders(p);
+  }
+  using orders_type = decltype(make_orders(std::declval<const Plan&>()));
+
+ public:
+  using binding = typename orders_type::binding;
+  using placement_type = placement<binding>;
+
+  chunk_feed(const Plan& p, std::uint64_t chunk) : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    if constexpr (!parts::forward) {
+      const world part = parts::shard_before_decider ? world_of(p) : world{};
+      mine_ = {.size = orders_->size(), .global = part.size, .world = part.size, .rank = part.rank, .lanes = orders_->lanes()};
+      mine_.check();
+      local_world_ = part.size;
+      inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
+      if constexpr (parts::has_cursor) {
+        const auto& buffer = std::get<in::cursor>(p.stages());
+        cursor_ = position_buffer(buffer.capacity, buffer.seed);
+      }
+    }
+  }
+
+  [[nodiscard]] const orders_type& orders() const { return *orders_; }
+  [[nodiscard]] std::uint64_t slots_per_block() const { return chunk_; }
+  [[nodiscard]] std::optional<std::uint64_t> fixed_steps() const { return fixed_steps_; }
+  /// This rank's samples per epoch, before deciders.
+  [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
+
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] std::uint64_t pass() const { return pass_; }
+  [[nodiscard]] std::uint64_t ordinal() const { return ordinal_; }
+  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
+  void limit(std::uint64_t epochs) { limit_ = epochs; }
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
+  [[nodiscard]] bool more() const { return epoch_ < limit_; }
+
+  void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
+    epoch_ = epoch;
+    pass_ = pass;
+    ordinal_ = ordinal;
+    fresh_ = true;
+  }
+  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    cursor_.restore(source_epoch(), cursor_inputs(), taken, given, std::move(held));
+    fresh_ = false;
+  }
+
+  void prepare(placement_type& p, std::size_t /*most*/) {
+    p.parts.assign(1, {});
+    p.epoch = source_epoch();
+    p.listed = false;
+    p.last = false;
+    batch_part& part = p.parts[0];
+    part.delivered = {epoch_, ordinal_};
+    if constexpr (parts::forward) {
+      p.slots = part.slots = chunk_;  // how many there are is known when they are pulled
+      part.view = step_view(ordinal_, chunk_, 1, 0, chunk_, chunk_);
+      ordinal_ += chunk_;
+    } else {
+      const std::uint64_t count = std::min(chunk_, inputs_ - std::min(inputs_, ordinal_));
+      p.slots = part.slots = part.valid = count;
+      p.last = ordinal_ + count >= inputs_;
+      p.indices.clear();
+      if constexpr (parts::has_cursor) {
+        p.listed = true;
+        draw(count, &p.indices);
+        bind_listed(p);
+      } else if (local_world_ == 1 && mine_.lanes == 1) {
+        part.view = step_view(ordinal_, count, 1, 0, count, count);
+        orders_->rebind(p.binding, p.epoch, ordinal_, ordinal_ + count);
+      } else {
+        p.listed = true;
+        for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(mine_.at(ordinal_ + i)[0]);
+        bind_listed(p);
+      }
+      go_on(count);
+    }
+  }
+
+  /// Goes on by `count` ordinals of one chunk, without looking.
+  void advance(std::uint64_t count) {
+    if constexpr (parts::has_cursor) draw(count, nullptr);
+    go_on(count);
+  }
+  /// Leaves the epoch (or, with `steps`, the pass) where it is and begins the next one.
+  void next_pass() { seek(fixed_steps_ ? epoch_ : epoch_ + 1, fixed_steps_ ? pass_ + 1 : 0, 0); }
+  void settle() {
+    if constexpr (parts::has_cursor) begin_if_fresh();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t source_epoch() const { return epoch_ + (pass_ << 32); }
+  [[nodiscard]] std::uint64_t cursor_inputs() const { return parts::shard_before_cursor ? inputs_ : mine_.size; }
+
+  void bind_listed(placement_type& p) {
+    if (p.indices.empty()) return;
+    const auto [low, high] = std::minmax_element(p.indices.begin(), p.indices.end());
+    orders_->rebind(p.binding, p.epoch, *low, *high + 1);
+  }
+  void go_on(std::uint64_t count) {
+    ordinal_ += count;
+    if (ordinal_ >= inputs_) next_pass();
+  }
+  void begin_if_fresh() {
+    if (!fresh_) return;
+    cursor_.begin(source_epoch(), cursor_inputs());
+    fresh_ = false;
+    for (std::uint64_t i = 0; i < ordinal_; ++i) draw_one();
+  }
+  void draw(std::uint64_t count, std::vector<std::uint64_t>* indices) {
+    begin_if_fresh();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t index = draw_one();
+      if (indices != nullptr) indices->push_back(index);
+    }
+  }
+  /// The next position index of this rank.
+  std::uint64_t draw_one() {
+    if constexpr (parts::shard_before_cursor) {
+      return mine_.at(cursor_.next())[0];
+    } else {
+      std::uint64_t found = 0;
+      for (std::uint64_t rank = 0; rank < local_world_ && !cursor_.empty(); ++rank) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (rank == mine_.rank) found = ordinal;
+      }
+      return found;
+    }
+  }
+
+  std::shared_ptr<const orders_type> orders_;
+  std::uint64_t chunk_;
+  cut mine_;
+  std::uint64_t local_world_ = 1, inputs_ = 0;
+  std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t epoch_ = 0, pass_ = 0, ordinal_ = 0, limit_ = 1;
+  position_buffer cursor_;
+  bool fresh_ = true;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/direct_feed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
+///
+/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
+/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
+template <class Plan>
+class direct_feed {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
+    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
+  }
+  using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
+
+  /// What the copies share.
+  struct arithmetic {
+    orders_type orders;
+    cut mine;
+    steps_orders_type steps_orders;
+  };
+
+ public:
+  using binding = typename orders_type::binding;
+  using placement_type = placement<binding>;
+
+  explicit direct_feed(const Plan& p) {
+    auto orders = make_sample_orders(p);
+    const auto& batch = std::get<in::batch>(p.stages());
+    const world part = world_of(p);
+    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
+      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
+    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
+             .policy = batch.at_end};
+    mine.check();
+    auto steps_orders = make_steps_orders(p, mine.steps());
+    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    if constexpr (parts::has_cursor) {
+      const auto& buffer = std::get<in::cursor>(p.stages());
+      cursor_ = position_buffer(buffer.capacity, buffer.seed);
+    }
+    if (fixed_steps_ && shared_->steps_orders.size() == 0)
+      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
+  }
+
+  [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
+  [[nodiscard]] const cut& mine() const { return shared_->mine; }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
+  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
+  [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
+
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] std::uint64_t step() const { return step_; }
+  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
+  /// Epochs from this one on are not read ahead.
+  void limit(std::uint64_t epochs) { limit_ = epochs; }
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
+  [[nodiscard]] bool more() const { return epoch_ < limit_ && steps_per_epoch() != 0; }
+
+  void seek(std::uint64_t epoch, std::uint64_t step) {
+    epoch_ = epoch;
+    step_ = step;
+    if (step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+    cursor_place_ = {no_epoch, 0};
+  }
+  /// Puts the cursor where a state says it was before the step that `seek` named.
+  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    const position at = locate();
+    cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
+    cursor_place_ = at;
+  }
+
+  /// Fills a placement with the next steps, up to `most` of one epoch, and goes on.
+  void prepare(placement_type& p, std::size_t most) {
+    const cut& c = mine();
+    p.parts.clear();
+    p.indices.clear();
+    p.listed = parts::has_cursor;
+    p.slots = 0;
+    std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
+    position at = locate();
+    p.epoch = at.epoch;
+    do {
+      batch_part part;
+      part.first = p.slots;
+      part.slots = c.slots(at.index);
+      part.valid = c.valid(at.index);
+      part.global = c.count(at.index);
+      part.delivered = {epoch_, step_};
+      if constexpr (parts::has_cursor) {
+        move_cursor(at, &p.indices);
+        p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
+        for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+          low = std::min(low, p.indices[static_cast<std::size_t>(i)]);
+          high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
+        }
+      } else {
+        part.view = c.at(at.index);
+        low = std::min(low, at.index * c.global);
+        high = std::max(high, at.index * c.global + part.global);
+      }
+      p.slots += part.slots;
+      p.parts.push_back(part);
+      go_on();
+      if (p.parts.size() == most || !more()) break;
+      at = locate();
+    } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+    if (low < high) orders().rebind(p.binding, p.epoch, low, high);
+  }
+
+  /// Goes on without looking: what the trailing feed does when a batch is delivered.
+  void advance() {
+    if constexpr (parts::has_cursor) move_cursor(locate(), nullptr);
+    go_on();
+  }
+
+  /// Puts the cursor in front of the next step, so that it can be written down.
+  void settle() {
+    if constexpr (parts::has_cursor) {
+      if (more_in_epoch()) reach(locate());
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] bool more_in_epoch() const { return step_ < steps_per_epoch(); }
+
+  /// The upstream epoch and step of the next step: through `steps(n)` and the order stages after batch.
+  [[nodiscard]] position locate() const {
+    const std::uint64_t in_pass = shared_->steps_orders.size();
+    position at{epoch_, step_};
+    if (fixed_steps_ && in_pass != 0) at = {epoch_ + (step_ / in_pass << 32), step_ % in_pass};
+    if constexpr (std::is_same_v<steps_orders_type, order_chain<>>)
+      return at;
+    else
+      return shared_->steps_orders.sample_at(at);
+  }
+
+  void go_on() {
+    if (++step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+  }
+
+  /// How many ordinals go through the buffer in an epoch.
+  [[nodiscard]] std::uint64_t cursor_inputs() const {
+    const cut& c = mine();
+    if constexpr (!parts::shard_before_cursor) return c.size;
+    std::uint64_t whole = c.size / c.global, inputs = whole * (whole == 0 ? 0 : c.slots(0));
+    return c.steps() > whole ? inputs + c.valid(whole) : inputs;
+  }
+
+  void reach(position at) {
+    if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
+      cursor_.begin(at.epoch, cursor_inputs());
+      cursor_place_ = {at.epoch, 0};
+    }
+    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+  }
+  void move_cursor(position at, std::vector<std::uint64_t>* indices) {
+    reach(at);
+    draw_step(at.index, indices);
+    ++cursor_place_.index;
+  }
+  /// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+    const cut& c = mine();
+    const std::uint64_t valid = c.valid(step);
+    if constexpr (parts::shard_before_cursor) {
+      const std::uint64_t each = std::max<std::uint64_t>(1, c.slots(0));
+      for (std::uint64_t i = 0; i < valid; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr) indices->push_back(c.at(ordinal / each)[ordinal % each]);
+      }
+    } else {
+      const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
+      const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
+      }
+    }
+  }
+
+  std::shared_ptr<const arithmetic> shared_;
+  std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
+  position_buffer cursor_;
+  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/ring.hpp
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
+///
+/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
+///             holds an earlier one: no deadlock, even with one block.
+///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
+///             batch has been given back. A worker waits for equality.
+///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
+///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
+/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
+/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
+class ring {
+ public:
+  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+
+  /// Consumer: lets workers begin with block s.
+  void open(std::uint64_t s) noexcept {
+    auto& turn = slots_[s % blocks_].turn;
+    turn.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
+    turn.notify_all();
+  }
+
+  /// Consumer: whether block s has been worked off; does not wait.
+  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
+  }
+  /// Consumer: waits for block s; false when the ring was stopped.
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
+
+  /// Ends all waiting, now and later. Any thread, any number of times.
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_seq_cst);
+    for (std::size_t r = 0; r < blocks_; ++r) {
+      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].turn.notify_all();
+      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].ready.notify_all();
+    }
+  }
+
+  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
+  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
+  template <class Work>
+  void serve(Work& work) noexcept {
+    while (true) {
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
+      const std::uint64_t s = ticket / grains_;
+      slot& block = slots_[s % blocks_];
+      if (block.turn.load(std::memory_order_acquire) != word(s)) {
+        work.waiting(true);
+        const bool go = wait(block.turn, word(s));
+        work.waiting(false);
+        if (!go) return;
+      }
+      work.evaluate(s, ticket % grains_);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+  /// Consumer without workers: works off block s itself.
+  template <class Work>
+  void serve_here(Work& work, std::uint64_t s) noexcept {
+    slot& block = slots_[s % blocks_];
+    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
+      work.evaluate(s, grain);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t stop_word = 0xffffffffu;
+
+  struct slot {
+    alignas(64) std::atomic<std::uint32_t> turn{0};
+    alignas(64) std::atomic<std::uint32_t> ready{0};
+    alignas(64) std::atomic<std::uint32_t> done{0};
+  };
+
+  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
+    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
+  }
+
+  static void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#endif
+  }
+
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
+    for (unsigned i = 0; i < spins_; ++i) {
+      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
+      if (stopped()) return false;
+      relax();
+    }
+    while (true) {
+      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
+      if (stop_.load(std::memory_order_seq_cst)) return false;
+      if (seen == wanted) return true;
+      where.wait(seen, std::memory_order_seq_cst);
+    }
+  }
+
+  template <class Work>
+  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
+    block.done.store(0, std::memory_order_relaxed);
+    work.finish(s);
+    block.ready.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
+    block.ready.notify_one();
+  }
+
+  std::size_t blocks_;
+  std::uint64_t grains_;
+  unsigned spins_;
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  std::unique_ptr<slot[]> slots_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/evaluator.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
+///
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample. In the others the stop flag is
+/// looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+template <class Chain, class Payload, bool Light>
+class evaluator {
+ public:
+  using worker = typename Chain::worker;
+
+  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+
+  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
+  template <class Counts>
+  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
+                   bool times) const noexcept {
+    std::uint64_t row = first;
+    try {
+      if (times && row < last) {
+        evaluate_to_row(p, w, row, p.index(row), timed{});
+        ++row;
+      }
+      if (Light && !p.listed) {
+        write_light(p, part, w, row, last);
+        return;
+      }
+      for (; row < last; ++row) {
+        if (ring_.stopped()) return;
+        const std::uint64_t index = p.index(row);
+        counts.at_index.store(index, std::memory_order_relaxed);
+        evaluate_to_row(p, w, row, index, untimed{});
+      }
+      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+    } catch (...) {
+      note_failure(p, row, p.index(row));
+    }
+  }
+
+  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
+  template <class Counts>
+  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const std::uint64_t valid = p.parts[0].valid;
+    try {
+      if (times && valid != 0) {
+        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+        ++rows.slot;
+      }
+      if (Light && !Chain::has_parts && !p.listed) {
+        write_rows_light(p, w, rows);
+      } else {
+        for (; rows.slot < valid; ++rows.slot) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = p.index(rows.slot);
+          counts.at_index.store(index, std::memory_order_relaxed);
+          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
+        }
+      }
+      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+    } catch (...) {
+      note_failure(p, rows.count, p.index(rows.slot));
+    }
+    p.rows = rows.count;
+  }
+
+  /// The same for a chunk of samples that a forward source gave.
+  template <class Item>
+  void write_items(Payload& p, worker& w, const std::vector<Item>& items, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const batch_part& part = p.parts[0];
+    try {
+      for (; rows.slot < part.valid; ++rows.slot) {
+        if (ring_.stopped()) return;
+        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
+        const position at{p.epoch, part.view[rows.slot]};
+        if (times && rows.slot == 0)
+          chain_.evaluate(at, w, rows, timed{});
+        else
+          chain_.evaluate(at, w, rows, untimed{});
+      }
+    } catch (...) {
+      note_failure(p, rows.count, part.view[rows.slot]);
+    }
+    p.rows = rows.count;
+  }
+
+  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
+  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+    try {
+      throw;
+    } catch (error& e) {
+      try {
+        e.at_position({p.epoch, index});
+        p.fail(row, std::current_exception());
+      } catch (...) {  // memory is short: without the position then
+        p.fail(row, std::make_exception_ptr(e));
+      }
+    } catch (...) {
+      p.fail(row, std::current_exception());
+    }
+  }
+
+  /// Puts the columns of a batch in order; a failure is kept in it.
+  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+    try {
+      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                       static_cast<std::size_t>(part.valid));
+    } catch (slot_error& e) {
+      try {
+        throw std::move(e.what);
+      } catch (...) {
+        note_failure(p, e.slot, p.index(e.slot));
+      }
+    } catch (...) {
+      p.fail(part.first, std::current_exception());
+    }
+  }
+
+ private:
+  /// Where the rows of a chunk go; makes room where a stage made several of one.
+  struct row_writer {
+    Payload& p;
+    std::uint64_t count, room, slot;
+
+    template <class V>
+    void operator()(V&& value) {
+      if (count == room) grow();
+      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
+      ++count;
+    }
+    void grow() {
+      room = std::max<std::uint64_t>(16, room * 2);
+      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
+      p.sources.resize(static_cast<std::size_t>(room));
+    }
+  };
+
+  /// Room for a row per slot; the vector keeps what it had.
+  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
+
+  template <class Timing>
+  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
+    chain_.evaluate(
+        {p.epoch, index}, w,
+        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
+  }
+
+  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
+  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
+    const step_view view = part.view;
+    const std::uint64_t epoch = p.epoch, base = part.first;
+    auto& columns = p.columns;
+    std::uint64_t at = row;
+    const auto loop = [&](auto index_of) {
+      for (; at < last; ++at)
+        chain_.evaluate(
+            {epoch, index_of(at)}, w,
+            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
+    };
+    try {
+      if (view.contiguous())
+        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
+      else
+        loop([&view, base](std::uint64_t r) { return view[r - base]; });
+    } catch (...) {
+      row = at;
+      throw;
+    }
+  }
+
+  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
+  void write_rows_light(Payload& p, worker& w, row_writer& rows) const {
+    const step_view view = p.parts[0].view;
+    const std::uint64_t epoch = p.epoch, valid = p.parts[0].valid;
+    auto& columns = p.columns;
+    std::uint32_t* const sources = p.sources.data();
+    std::uint64_t count = rows.count, slot = rows.slot;
+    try {
+      for (; slot < valid; ++slot)
+        chain_.evaluate(
+            {epoch, view[slot]}, w,
+            [&columns, sources, slot, &count]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+              sources[count] = static_cast<std::uint32_t>(slot);
+              ++count;
+            },
+            untimed{});
+    } catch (...) {
+      rows.count = count;
+      rows.slot = slot;
+      throw;
+    }
+    rows.count = count;
+    rows.slot = slot;
+  }
+
+  Chain chain_;
+  const ring& ring_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/front.hpp
+
+/// The serial front of a source that can only be read forward: numbers its samples, and does there what order stages do with
+/// arithmetic elsewhere. Everything after it is evaluated in parallel.
+namespace penstock::inline v0_1 {
+
+/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the end.
+template <class Reader, class Item>
+class reader_front {
+ public:
+  explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
+  void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
+  bool next(Item& item) { return reader_.next(item); }
+
+ private:
+  Reader reader_;
+};
+
+template <class Up, class Item>
+class take_front {
+ public:
+  take_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    given_ = 0;
+  }
+  bool next(Item& item) {
+    if (given_ == count_ || !up_.next(item)) return false;
+    ++given_;
+    return true;
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, given_ = 0;
+};
+
+template <class Up, class Item>
+class skip_front {
+ public:
+  skip_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    left_ = count_;
+  }
+  bool next(Item& item) {
+    for (; left_ != 0; --left_)
+      if (!up_.next(item)) return false;
+    return up_.next(item);
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, left_ = 0;
+};
+
+template <class Up, class Item>
+class repeat_front {
+ public:
+  repeat_front(Up up, std::optional<std::uint64_t> times) : up_(std::move(up)), times_(times) {}
+  void rewind(std::uint64_t epoch) {
+    round_ = 0;
+    first_ = times_ ? epoch * *times_ : 0;
+    empty_ = true;
+    if (more()) up_.rewind(first_);
+  }
+  bool next(Item& item) {
+    while (more()) {
+      if (up_.next(item)) {
+        empty_ = false;
+        return true;
+      }
+      if (empty_) return false;  // an endless repetition of nothing
+      ++round_;
+      empty_ = true;
+      if (more()) up_.rewind(first_ + round_);
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] bool more() const { return !times_ || round_ < *times_; }
+
+  Up up_;
+  std::optional<std::uint64_t> times_;
+  std::uint64_t round_ = 0, first_ = 0;
+  bool empty_ = true;
+};
+
+/// Every world-th sample.
+template <class Up, class Item>
+class shard_front {
+ public:
+  shard_front(Up up, world part) : up_(std::move(up)), part_(part) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    skip_ = part_.rank;
+  }
+  bool next(Item& item) {
+    for (; skip_ != 0; --skip_)
+      if (!up_.next(item)) return false;
+    skip_ = part_.size - 1;
+    return up_.next(item);
+  }
+
+ private:
+  Up up_;
+  world part_;
+  std::uint64_t skip_ = 0;
+};
+
+/// `shuffle_buffer` over samples, still encoded.
+template <class Up, class Item>
+class buffer_front {
+ public:
+  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed) : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    epoch_ = epoch;
+    given_ = 0;
+    size_ = 0;
+    ended_ = false;
+  }
+  bool next(Item& item) {
+    while (!ended_ && size_ < capacity_) {
+      if (size_ == held_.size()) held_.emplace_back();
+      if (up_.next(held_[size_]))
+        ++size_;
+      else
+        ended_ = true;
+    }
+    if (size_ == 0) return false;
+    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    std::swap(item, held_[place]);
+    if (!ended_ && !up_.next(held_[place])) ended_ = true;
+    if (ended_) std::swap(held_[place], held_[--size_]);
+    return true;
+  }
+
+ private:
+  Up up_;
+  std::uint64_t capacity_, seed_, epoch_ = 0, given_ = 0;
+  std::size_t size_ = 0;
+  std::vector<Item> held_;
+  bool ended_ = false;
+};
+
+namespace detail {
+
+template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
+auto nest_front(Up up, const std::tuple<Stages...>& stages) {
+  if constexpr (I == End) {
+    return up;
+  } else {
+    const auto& stage = std::get<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (part_of_kind<type, shard_tag>)
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
+    else if constexpr (part_of_kind<type, cursor_tag>)
+      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);
+    else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
+    else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
+    else
+      return nest_front<Item, I + 1, End>(std::move(up), stages);
+  }
+}
+
+}  // namespace detail
+
+/// The front of a plan over a forward-only source.
+template <class Plan>
+auto make_front(const Plan& p) {
+  using reader = typename Plan::source_type::reader;
+  using item = typename Plan::source_type::element;
+  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(reader_front<reader, item>(p.source().open()), p.stages());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/machine.hpp
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+inline double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace detail
+
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least one.
+[[nodiscard]] inline unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0) count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less one for the training
+/// loop, at least one.
+[[nodiscard]] inline unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
+  return share > 1 ? share - 1 : 1;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/read_ahead.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples ahead of what is opened.
+///
+/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its own (a hint may block in
+/// the kernel), or in the consumer's where the run has no workers.
+template <class Reader, class Feed>
+class read_ahead {
+ public:
+  read_ahead() = default;
+  ~read_ahead() { stop(); }
+
+  void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
+    reader_ = &reader;
+    feed_ = feed;
+    samples_ = samples;
+    if (own_thread) thread_ = std::jthread([this] { follow(); });
+  }
+  /// A block of so many slots was opened.
+  void opened(std::uint64_t slots) {
+    if (reader_ == nullptr) return;
+    {
+      const std::lock_guard guard(lock_);
+      opened_ += slots;
+    }
+    if (thread_.joinable())
+      more_.notify_one();
+    else
+      catch_up();
+  }
+  void limit(std::uint64_t epochs) {
+    if (reader_ == nullptr) return;
+    const std::lock_guard guard(lock_);
+    feed_->limit(epochs);
+  }
+  /// Begins again where the feed stands now.
+  void restart(const Feed& feed) {
+    if (reader_ == nullptr) return;
+    const std::lock_guard guard(lock_);
+    feed_ = feed;
+    opened_ = asked_ = 0;
+  }
+  void stop() noexcept {
+    {
+      const std::lock_guard guard(lock_);
+      stop_ = true;
+    }
+    more_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  [[nodiscard]] bool behind() const { return feed_->more() && asked_ < opened_ + samples_; }
+
+  /// One block's worth of hints; the lock is free while the kernel is asked.
+  void ask_once(std::unique_lock<std::mutex>& held) {
+    typename Feed::placement_type next = std::move(placement_);
+    feed_->prepare(next, 1);
+    asked_ += next.slots == 0 ? 1 : next.slots;
+    held.unlock();
+    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
+    held.lock();
+    placement_ = std::move(next);
+  }
+  void catch_up() {
+    std::unique_lock held(lock_);
+    while (!stop_ && behind()) ask_once(held);
+  }
+  void follow() {
+    std::unique_lock held(lock_);
+    while (!stop_) {
+      if (behind()) {
+        try {
+          ask_once(held);
+        } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+          if (!held.owns_lock()) held.lock();
+          return;
+        }
+      } else {
+        more_.wait(held);
+      }
+    }
+  }
+
+  const Reader* reader_ = nullptr;
+  std::optional<Feed> feed_;
+  typename Feed::placement_type placement_;
+  std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
+  std::mutex lock_;
+  std::condition_variable more_;
+  bool stop_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/serial_front.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order of the chunks.
+///
+/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known, chunks are given nothing
+/// until another epoch is asked for. The items of a chunk are kept and re-used with its place in the ring.
+template <class Front, class Item>
+class serial_front {
+ public:
+  serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
+
+  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew.
+  void restart() noexcept { epoch_ = no_epoch; }
+  /// Lets all who wait go, for good; the ring has been stopped before.
+  void stop() noexcept {
+    turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+  }
+
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when the run was stopped. `failed(n)`
+  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its turn to come.
+  template <class Failed, class Waited>
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned, const ring& r,
+                                std::uint64_t& count, bool& ended, Failed failed, Waited waited) noexcept {
+    const auto mine = static_cast<std::uint32_t>(s % stop_turn);
+    const std::uint64_t begin = detail::now_ns();
+    while (true) {
+      const std::uint32_t seen = turn_.load(std::memory_order_seq_cst);
+      if (r.stopped_for_sure()) return nullptr;
+      if (seen == mine) break;
+      turn_.wait(seen, std::memory_order_seq_cst);
+    }
+    waited(detail::now_ns() - begin);
+    auto& items = items_[static_cast<std::size_t>(s % items_.size())];
+    count = 0;
+    if (!abandoned) {
+      try {
+        if (epoch_ != epoch) {
+          front_.rewind(epoch);
+          epoch_ = epoch;
+          ended_ = false;
+        }
+        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
+        while (!ended_ && count < most && !r.stopped()) {
+          if (front_.next(items[static_cast<std::size_t>(count)]))
+            ++count;
+          else
+            ended_ = true;
+        }
+      } catch (...) {
+        failed(count);
+        ended_ = true;
+      }
+    }
+    ended = ended_;
+    turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
+    if (r.stopped_for_sure()) turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+    return &items;
+  }
+
+ private:
+  static constexpr std::uint32_t stop_turn = 0xffffffffu;
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  Front front_;
+  std::vector<std::vector<Item>> items_;
+  std::atomic<std::uint32_t> turn_{0};
+  std::uint64_t epoch_ = no_epoch;
+  bool ended_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/watchdog.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again after each such time.
+///
+/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times in that period.
+class watchdog_thread {
+ public:
+  explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
+  ~watchdog_thread() { stop(); }
+
+  /// `explain(line)` appends what is being worked on; it is called from the watchdog's thread.
+  template <class Explain>
+  void start(Explain explain) {
+    if (after_.count() <= 0) return;
+    thread_ = std::jthread([this, explain = std::move(explain)] { watch(explain); });
+  }
+  void begin_wait() noexcept {
+    if (!thread_.joinable()) return;
+    const std::lock_guard guard(lock_);
+    waiting_ = true;
+    ++wait_;
+  }
+  void end_wait() noexcept {
+    if (!thread_.joinable()) return;
+    const std::lock_guard guard(lock_);
+    waiting_ = false;
+  }
+  void stop() noexcept {
+    {
+      const std::lock_guard guard(lock_);
+      stop_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  /// How many lines were written.
+  [[nodiscard]] std::uint64_t lines() const {
+    const std::lock_guard guard(lock_);
+    return lines_;
+  }
+
+ private:
+  /// How often it looks: a wake-up per batch would cost more than it is worth.
+  [[nodiscard]] std::chrono::milliseconds period() const { return std::max(std::chrono::milliseconds(1), after_ / 8); }
+
+  template <class Explain>
+  void watch(const Explain& explain) {
+    std::unique_lock held(lock_);
+    std::uint64_t last = 0;
+    std::chrono::milliseconds waited{0};
+    while (!stop_) {
+      if (!waiting_) {
+        changed_.wait_for(held, period());
+        waited = {};
+        continue;
+      }
+      if (wait_ != last) {
+        last = wait_;
+        waited = {};
+      }
+      const std::uint64_t before = wait_;
+      changed_.wait_for(held, period(), [this] { return stop_; });
+      if (stop_ || !waiting_ || wait_ != before) continue;
+      waited += period();
+      if (waited % after_ >= period()) continue;
+      std::string line = "penstock: no batch for " + std::to_string(waited.count() / 1000) + "." +
+                         std::to_string(waited.count() % 1000 / 100) + " s; waiting for ";
+      explain(line);
+      line += "\n";
+      std::fputs(line.c_str(), stderr);
+      ++lines_;
+    }
+  }
+
+  std::chrono::milliseconds after_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  bool waiting_ = false, stop_ = false;
+  std::uint64_t wait_ = 0, lines_ = 0;
+  std::jthread thread_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/worker_counts.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value stages.
+template <std::size_t Stages>
+struct alignas(64) worker_counts {
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+  std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated
+  std::atomic<std::uint64_t> stage_ns[Stages]{};
+  std::atomic<std::uint64_t> stage_timed[Stages]{};
+
+  /// Adds up one grain.
+  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
+    grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  }
+  template <class Worker>
+  void publish(Worker& scratch) noexcept {
+    detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
+      stage_ns[number].store(cost.nanoseconds, std::memory_order_relaxed);
+      stage_timed[number].store(cost.timed, std::memory_order_relaxed);
+    });
+  }
+};
+
+/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value stages.
+template <class Plan, std::size_t Stages>
+void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages>>& workers, const Plan& p) {
+  std::vector<std::uint64_t> ns(Stages), timed_samples(Stages);
+  std::uint64_t samples = 0;
+  for (const auto& w : workers) {
+    samples += w.samples.load(std::memory_order_relaxed);
+    all.worker_busy_seconds += static_cast<double>(w.busy_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_room += static_cast<double>(w.room_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_input += static_cast<double>(w.input_ns.load(std::memory_order_relaxed)) * 1e-9;
+    for (std::size_t i = 0; i < Stages; ++i) {
+      ns[i] += w.stage_ns[i].load(std::memory_order_relaxed);
+      timed_samples[i] += w.stage_timed[i].load(std::memory_order_relaxed);
+    }
+  }
+  const auto add = [&](std::string name) {
+    const std::size_t i = all.stages.size();
+    const double each = timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
+    all.stages.push_back({std::move(name), samples, each * static_cast<double>(samples) * 1e-9});
+  };
+  add(std::string(Plan::source_type::source_name));
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (value_stage<Stage>) add(text_of_stage(stage));
+  };
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine.hpp
+
+/// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
+struct device_of {
+  using type = host;
+  static type get(const Plan&) { return {}; }
+};
+template <class Plan>
+struct device_of<Plan, true> {
+  using in = typename plan_parts<Plan>::in;
+  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+};
+
+/// What a plan over an indexed source has of a front: nothing.
+struct no_front {
+  no_front(no_front, std::size_t) {}
+  no_front() = default;
+  void restart() const noexcept {}
+  void stop() const noexcept {}
+};
+
+template <class Plan, bool Forward = plan_parts<Plan>::forward>
+struct front_of {
+  using type = no_front;
+  static no_front make(const Plan&) { return {}; }
+};
+template <class Plan>
+struct front_of<Plan, true> {
+  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
+  static auto make(const Plan& p) { return make_front(p); }
+};
+
+template <class V>
+struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
+template <class... Fields>
+struct all_fixed<record<Fields...>>
+    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
+
+}  // namespace detail
+
+/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a time is its consumer.
+template <class Plan>
+class engine {
+  using parts = plan_parts<Plan>;
+
+ public:
+  using device_type = typename detail::device_of<Plan>::type;
+  using session_type = typename device_type::session;
+  using feed_type = std::conditional_t<parts::direct, direct_feed<Plan>, chunk_feed<Plan>>;
+  using binding = typename feed_type::binding;
+  using source_element = typename Plan::source_type::element;
+  using reader_type = typename Plan::source_type::reader;
+  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
+  using columns_type = columns_of<Plan, session_type>;
+  using payload_type = payload<columns_type, binding, typename session_type::transfer>;
+
+  /// Elements that are numbers, from a source of numbers.
+  static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
+                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> && !unfinished<source_element>;
+  using evaluator_type = evaluator<chain_type, payload_type, light>;
+
+  engine(const Plan& p, run_options options, const std::stop_token& token)
+      : plan_(p),
+        options_(resolve(p, options)),
+        device_(detail::device_of<Plan>::get(p).connect()),
+        reader_(open_reader(p)),
+        feed_(make_feed(p)),
+        trail_(feed_),
+        parts_per_block_(parts_in_block(options)),
+        grain_slots_(grain_size()),
+        ring_(*options_.workers == 0 ? 1 : *options_.depth, (block_slots() + grain_slots_ - 1) / grain_slots_, spins()),
+        evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
+        front_(detail::front_of<Plan>::make(p), ring_.blocks()),
+        in_ring_(ring_.blocks()),
+        pool_(*options_.depth + (parts::direct ? 0 : 1)),
+        started_(detail::now_ns()),
+        counts_(std::max(1u, *options_.workers)),
+        watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
+        stop_callback_(token, stopper{this}) {
+    start_threads();
+  }
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine() { stop(); }
+
+  /// Ends all work; the consumer's wait too. Any thread, any number of times.
+  void request_stop() noexcept { ring_.stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
+  /// Ends all work and joins the threads. Consumer only.
+  void stop() noexcept {
+    ring_.stop();
+    front_.stop();
+    if constexpr (hints) ahead_.stop();
+    watchdog_.stop();
+    threads_.clear();  // joins
+  }
+
+  /// Opens what there is room for, so that workers begin before the first batch is asked for.
+  void open_more() {
+    while (opened_ - delivered_ < ring_.blocks() && !stopped() && feed_.more()) {
+      payload_type* p = pool_.take();
+      if (p == nullptr) {
+        if (pool_.made() >= pool_.most() || !room_for_another()) return;
+        p = pool_.make(device_, account_);
+      }
+      try {
+        prepare(*p);
+      } catch (...) {
+        pool_.give_back(p);
+        request_stop();  // the feed has gone on and would leave this block out
+        throw;
+      }
+      in_ring_[place(opened_)] = p;
+      ring_.open(opened_++);
+      if constexpr (hints) ahead_.opened(p->slots);
+    }
+  }
+
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if any, is in it.
+  payload_type* next() {
+    open_more();
+    if (delivered_ == opened_) {
+      if (stopped() || !feed_.more()) return nullptr;
+      throw error(errc::argument, "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
+                                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
+                                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
+                                      (options_.memory ? " or memory(bytes)" : ""));
+    }
+    if (!wait_for(delivered_)) return nullptr;
+    payload_type* p = in_ring_[place(delivered_++)];
+    if constexpr (session_type::copies && parts::direct) send_ahead();
+    return p;
+  }
+  void give_back(payload_type* p) noexcept { pool_.give_back(p); }
+
+  /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
+  template <class F>
+  void reposition(F&& seek) {
+    abandon_.store(true, std::memory_order_relaxed);
+    while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
+    abandon_.store(false, std::memory_order_relaxed);
+    seek(feed_);
+    front_.restart();
+    trail_ = feed_;
+    if constexpr (hints) ahead_.restart(feed_);
+  }
+  /// Lets the feed read ahead up to this epoch.
+  void limit(std::uint64_t epochs) {
+    feed_.limit(epochs);
+    if constexpr (hints) ahead_.limit(epochs);
+  }
+
+  /// Waits until a block that `next` gave is on its device.
+  void arrive(payload_type& p) {
+    if constexpr (session_type::copies) {
+      send(p);
+      device_.wait(p.transfer);
+    }
+  }
+  /// Remembers the shapes that were found, for batches to come.
+  void learn_from(const payload_type& p) noexcept { shapes_ = p.columns.shapes(); }
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
+    samples_ += samples;
+    bytes_ += bytes;
+    ++batches_;
+  }
+  [[nodiscard]] run_counters counters() const {
+    run_counters all;
+    all.samples = samples_;
+    all.bytes = bytes_;
+    all.batches = batches_;
+    all.workers = *options_.workers;
+    all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
+    all.stall_seconds = static_cast<double>(stall_ns_) * 1e-9;
+    all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
+    add_worker_counts(all, counts_, plan_);
+    return all;
+  }
+
+  [[nodiscard]] feed_type& feed() noexcept { return feed_; }
+  [[nodiscard]] const feed_type& feed() const noexcept { return feed_; }
+  [[nodiscard]] feed_type& trail() noexcept { return trail_; }
+  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const run_options& options() const noexcept { return options_; }
+  [[nodiscard]] session_type& device() noexcept { return device_; }
+  [[nodiscard]] memory_account& account() noexcept { return account_; }
+  [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
+  [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
+
+ private:
+  static constexpr bool hints = !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr std::size_t stage_count = chain_type::depth + 1;
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // a failure of the source itself
+  using counts_type = worker_counts<stage_count>;
+
+  struct stopper {
+    engine* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  /// What the ring asks of one worker.
+  struct work {
+    engine& self;
+    counts_type& counts;
+    typename chain_type::worker scratch{};
+    std::uint64_t wait_begin = 0;
+
+    work(engine& e, counts_type& c) : self(e), counts(c) {}
+    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self.evaluate(*this, s, grain); }
+    void finish(std::uint64_t s) noexcept { self.finish(s); }
+    void waiting(bool begins) noexcept {
+      if (begins)
+        wait_begin = detail::now_ns();
+      else
+        counts.room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+    }
+  };
+
+  static run_options resolve(const Plan& p, run_options options) {
+    if (!options.workers) options.workers = default_workers(world_of(p).local_size);
+    if (!options.depth) options.depth = *options.workers == 0 ? 2 : std::max(4u, *options.workers + 3);
+    options.depth = std::max<std::size_t>(2, *options.depth);
+    return options;
+  }
+  static std::optional<reader_type> open_reader(const Plan& p) {
+    if constexpr (parts::forward)
+      return std::nullopt;
+    else
+      return p.source().open();
+  }
+  feed_type make_feed(const Plan& p) const {
+    if constexpr (parts::direct)
+      return feed_type(p);
+    else
+      return feed_type(p, chunk_slots(p));
+  }
+  node_type make_node() const {
+    if constexpr (parts::forward)
+      return {};
+    else
+      return node_type{&*reader_};
+  }
+
+  [[nodiscard]] std::uint64_t sample_bytes() const {
+    if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
+      if (reader_) return reader_->bytes_per_sample();
+    }
+    return 0;
+  }
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than evaluating.
+  [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
+    if constexpr (parts::direct && light && !session_type::copies) {
+      if (!given.depth) return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+    }
+    return 1;
+  }
+  [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
+  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
+  /// is taken whole.
+  [[nodiscard]] std::uint64_t grain_size() const {
+    if constexpr (!parts::direct) return block_slots();
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
+    const std::uint64_t bytes = sample_bytes();
+    return std::min<std::uint64_t>(block_slots(), bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
+  }
+  [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
+    if constexpr (light) return 4096;
+    if constexpr (parts::batched && parts::forward && !parts::decided) {
+      return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
+    } else {
+      const std::uint64_t bytes = sample_bytes();
+      return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
+    }
+  }
+  [[nodiscard]] unsigned spins() const { return *options_.workers + 1 <= usable_processors() ? 300 : 0; }
+  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return static_cast<std::size_t>(s % ring_.blocks()); }
+
+  void start_threads() {
+    const unsigned count = *options_.workers;
+    try {
+      if (count == 0) here_.emplace(*this, counts_[0]);
+      threads_.reserve(count);
+      for (unsigned i = 0; i < count; ++i)
+        threads_.emplace_back([this, i] {
+          work mine(*this, counts_[i]);
+          ring_.serve(mine);
+        });
+      if constexpr (hints) {
+        if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
+      }
+      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line); });
+    } catch (const std::system_error& e) {
+      stop();
+      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() + "); ask for fewer with workers(n)");
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+
+  void prepare(payload_type& p) {
+    p.clear_failure();
+    p.rows = 0;
+    p.transferred = false;
+    feed_.prepare(p, parts_per_block_);
+    p.columns.expect(shapes_);
+    p.columns.begin(static_cast<std::size_t>(p.slots));
+    if constexpr (!parts::direct) {
+      if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
+    }
+  }
+  [[nodiscard]] bool room_for_another() {
+    const std::size_t made = pool_.made();
+    if (!options_.memory || made == 0) return true;
+    const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
+    if (held == 0) return false;  // sizes show with the first batch
+    return held + held / made <= *options_.memory;
+  }
+
+  [[nodiscard]] bool wait_for(std::uint64_t s) {
+    if (here_) {
+      ring_.serve_here(*here_, s);
+      return !stopped();
+    }
+    if (ring_.is_ready(s)) return !stopped();
+    const std::uint64_t begin = detail::now_ns();
+    watchdog_.begin_wait();
+    const bool ready = ring_.wait_ready(s);
+    watchdog_.end_wait();
+    stall_ns_ += detail::now_ns() - begin;
+    return ready;
+  }
+
+  void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
+    payload_type& p = *in_ring_[place(s)];
+    const bool abandoned = abandon_.load(std::memory_order_relaxed);
+    if (abandoned && !parts::forward) return;
+    const std::uint64_t begin = detail::now_ns();
+    const bool times = w.counts.grains.load(std::memory_order_relaxed) % 64 == 0;
+    std::uint64_t samples = 0;
+    if constexpr (parts::forward) {
+      samples = evaluate_pulled(p, w, s, times, abandoned);
+    } else {
+      detail::innermost(w.scratch).binding = &p.binding;
+      if constexpr (parts::direct) {
+        const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
+        for (const batch_part& part : p.parts) {
+          const std::uint64_t begin_row = std::max(first, part.first), end_row = std::min(last, part.first + part.valid);
+          if (begin_row >= end_row) continue;
+          samples += end_row - begin_row;
+          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row, times && begin_row == first);
+        }
+      } else {
+        samples = p.parts[0].valid;
+        evaluator_.write_rows(p, w.scratch, w.counts, times);
+      }
+    }
+    w.counts.add(samples, detail::now_ns() - begin);
+    if (times) w.counts.publish(w.scratch);
+  }
+
+  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times, bool abandoned) noexcept {
+    if constexpr (parts::forward) {
+      batch_part& part = p.parts[0];
+      const auto* items = front_.pull(
+          s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
+          [&p](std::uint64_t count) { evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]); },
+          [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
+      if (items == nullptr) return 0;
+      evaluator_.write_items(p, w.scratch, *items, times);
+      if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
+      return part.valid;
+    } else {
+      return 0;
+    }
+  }
+
+  void finish(std::uint64_t s) noexcept {
+    if constexpr (parts::direct) {
+      payload_type& p = *in_ring_[place(s)];
+      if ((p.what == nullptr || light) && !abandon_.load(std::memory_order_relaxed))
+        for (const batch_part& part : p.parts) evaluator_type::finish_columns(p, part);
+    }
+  }
+
+  void send(payload_type& p) {
+    if (p.transferred) return;
+    device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
+    p.transferred = true;
+  }
+  /// Begins to copy batches that are ready and not yet asked for.
+  void send_ahead() {
+    for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
+      payload_type& p = *in_ring_[place(s)];
+      if (p.what != nullptr) return;
+      send(p);
+    }
+  }
+
+  /// For the watchdog: what the workers are at.
+  void explain_wait(std::string& line) const {
+    bool any = false;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const std::uint64_t index = counts_[i].at_index.load(std::memory_order_relaxed);
+      if (index == counts_type::nothing) continue;
+      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates position " + std::to_string(index);
+      any = true;
+    }
+    if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";
+  }
+
+  Plan plan_;
+  run_options options_;
+  memory_account account_;
+  session_type device_;
+  std::optional<reader_type> reader_;
+  feed_type feed_, trail_;
+  std::size_t parts_per_block_;
+  std::uint64_t grain_slots_;
+  ring ring_;
+  evaluator_type evaluator_;
+  typename detail::front_of<Plan>::type front_;
+  std::vector<payload_type*> in_ring_;
+  payload_pool<payload_type> pool_;
+  std::array<extents, columns_type::size> shapes_{};
+  std::uint64_t opened_ = 0, delivered_ = 0;
+  std::atomic<bool> abandon_{false};
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  std::uint64_t started_;
+  std::vector<counts_type> counts_;
+  std::optional<work> here_;
+  [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
+  watchdog_thread watchdog_;
+  std::stop_callback<stopper> stop_callback_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/state.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on every machine.
+///
+/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and `sequence` are fingerprints
+/// of the data and of what determines the order; workers, prefetch, depth, memory and device are no part of it.
+struct state {
+  static constexpr std::uint64_t current_version = 1;
+
+  std::uint64_t version = current_version;
+  std::uint64_t dataset = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;     ///< batches delivered in this epoch
+  std::uint64_t pass = 0;     ///< with `steps`: passes over the data in this epoch
+  std::uint64_t ordinal = 0;  ///< chunks: samples of this rank that are done
+  std::uint64_t rows = 0;     ///< chunks: rows made of the samples after them that are done too
+  std::uint64_t survivors = 0;  ///< chunks: rows that came out of the deciders in this pass
+  std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
+  std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
+
+  friend bool operator==(const state&, const state&) = default;
+};
+
+namespace detail {
+
+template <class S, class F>
+void for_each_state_number(S& s, F f) {
+  f("penstock_state", s.version);
+  f("dataset", s.dataset);
+  f("sequence", s.sequence);
+  f("world", s.world);
+  f("rank", s.rank);
+  f("epoch", s.epoch);
+  f("step", s.step);
+  f("pass", s.pass);
+  f("ordinal", s.ordinal);
+  f("rows", s.rows);
+  f("survivors", s.survivors);
+  f("taken", s.taken);
+  f("given", s.given);
+}
+
+/// A strict reader of exactly what `to_string` writes, blanks between tokens aside.
+class state_reader {
+ public:
+  explicit state_reader(std::string_view text) : text_(text) {}
+
+  state read() {
+    state s;
+    expect('{');
+    bool first = true;
+    for_each_state_number(s, [&](std::string_view key, std::uint64_t& value) {
+      if (!first) expect(',');
+      first = false;
+      name(key);
+      value = number();
+      if (key == "penstock_state" && value > state::current_version)
+        throw error(errc::state, "this state is of version " + std::to_string(value) + " and this library reads up to " +
+                                     std::to_string(state::current_version) + "; use the library that wrote it, or a newer one");
+      if (key == "penstock_state" && value == 0) fail("a version of at least 1");
+    });
+    expect(',');
+    name("held");
+    expect('[');
+    if (!peek(']')) {
+      s.held.push_back(number());
+      while (!peek(']')) {
+        expect(',');
+        s.held.push_back(number());
+      }
+    }
+    expect(']');
+    expect('}');
+    blanks();
+    if (at_ != text_.size()) fail("the end");
+    return s;
+  }
+
+ private:
+  void blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  }
+  [[nodiscard]] bool peek(char c) {
+    blanks();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  void expect(char c) {
+    if (!peek(c)) fail(std::string("'") + c + "'");
+    ++at_;
+  }
+  void name(std::string_view key) {
+    expect('"');
+    if (text_.substr(at_, key.size()) != key) fail("the key \"" + std::string(key) + "\"");
+    at_ += key.size();
+    if (at_ >= text_.size() || text_[at_] != '"') fail("the key \"" + std::string(key) + "\"");
+    ++at_;
+    expect(':');
+  }
+  std::uint64_t number() {
+    expect('"');
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"') fail("a number of 64 bits as a string");
+    at_ = static_cast<std::size_t>(end - text_.data()) + 1;
+    return value;
+  }
+  [[noreturn]] void fail(const std::string& wanted) const {
+    throw error(errc::state, "this is no state of a penstock run, or it was cut or edited: expected " + wanted).at_offset(at_);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// The state as one line of JSON.
+[[nodiscard]] inline std::string to_string(const state& s) {
+  std::string text = "{";
+  detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
+    if (text.size() > 1) text += ", ";
+    text.append("\"").append(key).append("\": \"").append(std::to_string(value)).append("\"");
+  });
+  text += ", \"held\": [";
+  for (std::size_t i = 0; i < s.held.size(); ++i)
+    text.append(i == 0 ? "\"" : ",\"").append(std::to_string(s.held[i])).append("\"");
+  return text + "]}";
+}
+
+/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer version.
+[[nodiscard]] inline state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/core_base.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived class.
+template <class Plan, class Core>
+class core_base : public std::enable_shared_from_this<Core> {
+  using parts = plan_parts<Plan>;
+
+ public:
+  using plan_type = Plan;
+  using engine_type = penstock::engine<Plan>;
+  using payload_type = typename engine_type::payload_type;
+
+  core_base(const Plan& p, const run_options& options, const std::stop_token& token) : engine(p, options, token) {}
+
+  engine_type engine;
+
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  static void give_up(payload_type& p, std::uint32_t shares) noexcept {
+    if (!p.release(shares)) return;
+    const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
+    static_cast<Core*>(owner.get())->give_back(&p);
+  }
+
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
+
+  /// The key of the sample at a position.
+  [[nodiscard]] std::string key(position at) const
+    requires(!parts::forward)
+  {
+    const position source = engine.feed().orders().sample_at(at);
+    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
+      return engine.reader()->key(source.index);
+    else
+      return std::to_string(source.index);
+  }
+
+ protected:
+  [[noreturn]] void fail(const std::exception_ptr& what) {
+    engine.request_stop();
+    std::rethrow_exception(what);
+  }
+  void hand_out(payload_type& p, std::uint32_t shares) {
+    p.owner = this->shared_from_this();
+    p.shares.store(shares, std::memory_order_relaxed);
+  }
+  void count(const payload_type& p, const batch_part& part) noexcept {
+    std::uint64_t bytes = 0;
+    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+      bytes += column.size();
+    engine.delivered(part.valid, bytes);
+  }
+  template <class Cursor>
+  static void write_cursor(state& s, const Cursor& cursor) {
+    if constexpr (parts::has_cursor && !parts::forward) {
+      s.taken = cursor.taken();
+      s.given = cursor.given();
+      s.held.assign(cursor.held().begin(), cursor.held().end());
+    }
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/selection.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. A pure function of the number.
+class selection {
+ public:
+  void skip(std::uint64_t n) { steps_.push_back({kind::skip, n, 0}); }
+  void take(std::uint64_t n) { steps_.push_back({kind::take, n, 0}); }
+  void shard(std::uint64_t rank, std::uint64_t world) { steps_.push_back({kind::shard, world, rank}); }
+
+  enum class verdict { pass, drop, end };
+  [[nodiscard]] bool trivial() const noexcept { return steps_.empty(); }
+  [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
+    for (const one& s : steps_) {
+      if (s.what == kind::skip) {
+        if (number < s.n) return verdict::drop;
+        number -= s.n;
+      } else if (s.what == kind::take) {
+        if (number >= s.n) return verdict::end;
+      } else {
+        if (number % s.n != s.rank) return verdict::drop;
+        number /= s.n;
+      }
+    }
+    return verdict::pass;
+  }
+
+ private:
+  enum class kind { skip, take, shard };
+  struct one {
+    kind what;
+    std::uint64_t n, rank;
+  };
+  std::vector<one> steps_;
+};
+
+namespace detail {
+
+/// The selection that the stages at places [First, Last) of a plan make.
+template <std::size_t First, std::size_t Last, class... Stages>
+selection select_between(const std::tuple<Stages...>& stages) {
+  selection all;
+  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    const auto& stage = std::get<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (I >= First && I < Last) {
+      if constexpr (part_of_kind<type, shard_tag>)
+        all.shard(stage.part.rank, stage.part.size);
+      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+        all.skip(stage.count);
+      else if constexpr (part_of_kind<type, order_tag>)
+        all.take(stage.count);
+    }
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::index_sequence_for<Stages...>{});
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/chunk_core.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The bytes of a whole value, for the counters.
+template <class W>
+std::uint64_t whole_size(const W& value) {
+  if constexpr (any_record<W>) {
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); }, value.values());
+  } else if constexpr (requires { value.member(0); }) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
+    return bytes;
+  } else if constexpr (requires { value.size(); *value.data(); }) {
+    return value.size() * sizeof(*value.data());
+  } else {
+    return sizeof(value);
+  }
+}
+
+}  // namespace detail
+
+/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into batches or handed out one by
+/// one.
+///
+/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of each column.
+template <class Plan>
+class chunk_core : public core_base<Plan, chunk_core<Plan>> {
+  using base = core_base<Plan, chunk_core<Plan>>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using engine_type = typename base::engine_type;
+  using payload_type = typename base::payload_type;
+  using batch_type = batch_handle<chunk_core>;
+
+  chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
+      : base(p, options, token), batches_(*engine.options().depth) {
+    if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
+    if constexpr (parts::batched) {
+      steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
+      const auto& batch = std::get<parts::in::batch>(p.stages());
+      batch_size_ = batch.size;
+      at_end_ = batch.at_end;
+    }
+  }
+
+  using base::engine;
+
+  void give_back(payload_type* p) noexcept {
+    if (p->from_batches)
+      batches_.give_back(p);
+    else
+      engine.give_back(p);
+  }
+
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+      const std::uint64_t number = step_;
+      batch_part part;
+      payload_type* p = take_piece(epoch, part);
+      if (p == nullptr) p = gather(epoch, part);
+      if (p == nullptr) return {};
+      part.delivered = {epoch, number};
+      part.global = part.valid;
+      if (engine.trail().epoch() == epoch) step_ = number + 1;
+      batch_type made(p, part);
+      if (steps_.look(number) == selection::verdict::pass) {
+        base::count(*p, part);
+        return made;
+      }
+    }
+    return {};
+  }
+
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's end.
+  auto* next_row(std::uint64_t epoch)
+    requires(!parts::batched)
+  {
+    using row = whole<typename parts::element>;
+    if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
+    row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
+    use_rows(1);
+    ++step_;
+    engine.delivered(1, detail::whole_size(value));
+    return &value;
+  }
+
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept {
+    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+  }
+
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s) {
+    drop();
+    engine.reposition([&](auto& feed) {
+      feed.seek(s.epoch, s.pass, s.ordinal);
+      if constexpr (parts::has_cursor && !parts::forward) {
+        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+      }
+    });
+    begin_pass();
+    step_ = s.step;
+    to_skip_ = s.rows;
+    survivors_ = s.survivors - std::min(s.survivors, s.rows);
+  }
+  void write_state(state& s) {
+    auto& trail = engine.trail();
+    trail.settle();
+    s.epoch = trail.epoch();
+    s.step = step_;
+    s.pass = trail.pass();
+    s.ordinal = trail.ordinal();
+    s.rows = row_ + to_skip_;
+    s.survivors = survivors_ + to_skip_;
+    base::write_cursor(s, trail.cursor());
+  }
+
+  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+    if (p.from_batches) return p.gathered;
+    std::vector<position> all;
+    all.reserve(count);
+    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(p.sources[row])});
+    return all;
+  }
+
+ private:
+  static constexpr bool across_passes = parts::in::template has<steps_tag>;
+  /// Shares of a chunk whose pieces nobody has counted yet.
+  static constexpr std::uint32_t many = 1u << 30;
+
+  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
+  [[nodiscard]] std::uint64_t good_rows() const {
+    return chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
+  }
+  void use_rows(std::uint64_t count) {
+    row_ += count;
+    survivors_ += count;
+  }
+
+  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
+  bool find_row(std::uint64_t epoch) {
+    while (engine.trail().epoch() == epoch) {
+      if (chunk_ == nullptr) {
+        chunk_ = engine.next();
+        if (chunk_ == nullptr) return false;
+        base::hand_out(*chunk_, many);
+        pieces_ = 0;
+        row_ = 0;
+      }
+      switch (find_in_chunk()) {
+        case selection::verdict::pass: return true;
+        case selection::verdict::end: end_pass(); break;
+        case selection::verdict::drop: leave_chunk(); break;
+      }
+    }
+    return false;
+  }
+  /// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
+  selection::verdict find_in_chunk() {
+    for (const std::uint64_t end = good_rows(); row_ < end; use_rows(1)) {
+      if (to_skip_ != 0) {
+        --to_skip_;
+        continue;
+      }
+      const auto seen = rows_.look(survivors_);
+      if (seen != selection::verdict::drop) return seen;
+    }
+    return selection::verdict::drop;
+  }
+  /// All rows of the chunk are used: its failure is due now, or the next chunk is.
+  void leave_chunk() {
+    if (chunk_->what != nullptr) {
+      const std::exception_ptr what = chunk_->what;
+      drop();
+      base::fail(what);
+    }
+    const bool last = chunk_->last;
+    const std::uint64_t inputs = chunk_->parts[0].valid;
+    drop();
+    row_ = 0;
+    if (!last) {
+      engine.trail().advance(inputs);
+    } else if (parts::forward) {
+      end_pass();  // nobody knew that the data end here: chunks beyond are dropped
+    } else {
+      check_pass();
+      engine.trail().advance(inputs);
+      begin_pass();
+    }
+  }
+  /// This pass is over wherever the feed is.
+  void end_pass() {
+    check_pass();
+    drop();
+    auto next = engine.trail();
+    next.next_pass();
+    next.limit(engine.feed().limit());
+    engine.reposition([&](auto& feed) { feed = next; });
+    begin_pass();
+  }
+  void check_pass() const {
+    if (across_passes && survivors_ == 0)
+      throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+  }
+  void begin_pass() noexcept {
+    survivors_ = row_ = to_skip_ = 0;
+    if (engine.trail().pass() == 0) step_ = 0;
+  }
+
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
+  bool end_of_steps() {
+    const auto fixed = engine.feed().fixed_steps();
+    if (steps_.look(step_) != selection::verdict::end && !(fixed && step_ >= *fixed)) return false;
+    state next;
+    next.epoch = engine.trail().epoch() + 1;
+    seek(next);
+    return true;
+  }
+
+  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
+  payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
+    if constexpr (engine_type::light && !engine_type::session_type::copies) {
+      if (!rows_.trivial() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      part.first = row_;
+      part.slots = part.valid = batch_size_;
+      use_rows(batch_size_);
+      ++pieces_;
+      return chunk_;
+    } else {
+      return nullptr;
+    }
+  }
+
+  /// A batch of rows that are copied together; null when there are none.
+  payload_type* gather(std::uint64_t epoch, batch_part& part) {
+    payload_type* out = take_batch();
+    try {
+      fill(*out, epoch);
+    } catch (...) {
+      batches_.give_back(out);
+      throw;
+    }
+    part.valid = out->gathered.size();
+    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
+      batches_.give_back(out);
+      return nullptr;
+    }
+    out->slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    engine_type::evaluator_type::finish_columns(*out, part);
+    if (out->what != nullptr) {
+      const std::exception_ptr what = out->what;
+      batches_.give_back(out);
+      base::fail(what);
+    }
+    engine.learn_from(*out);
+    engine.arrive(*out);
+    base::hand_out(*out, 1);
+    return out;
+  }
+  payload_type* take_batch() {
+    if (payload_type* out = batches_.take()) return out;
+    if (batches_.made() >= batches_.most())
+      throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
+                                      " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
+    payload_type* out = batches_.make(engine.device(), engine.account());
+    out->from_batches = true;
+    return out;
+  }
+  void fill(payload_type& out, std::uint64_t epoch) {
+    out.clear_failure();
+    out.gathered.clear();
+    out.indices.clear();
+    out.transferred = false;
+    out.columns.expect(engine.shapes());
+    out.columns.begin(static_cast<std::size_t>(batch_size_));
+    std::uint64_t filled = 0;
+    while (filled < batch_size_ && find_row(epoch)) {
+      const std::uint64_t count = rows_.trivial() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
+      for (std::uint64_t i = 0; i < count; ++i)
+        out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
+        std::swap(out.columns, chunk_->columns);  // the chunk is the batch
+      else
+        out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
+                         static_cast<std::size_t>(count));
+      filled += count;
+      use_rows(count);
+    }
+    out.listed = true;  // errors of collating are of these positions
+    out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    for (const position at : out.gathered) out.indices.push_back(at.index);
+  }
+
+  payload_pool<payload_type> batches_;
+  selection rows_, steps_;
+  std::uint64_t batch_size_ = 1;
+  tail at_end_ = tail::keep;
+  payload_type* chunk_ = nullptr;
+  std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
+  std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/direct_core.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a run owns where batches are written in place: blocks of the engine are handed out batch by batch.
+template <class Plan>
+class direct_core : public core_base<Plan, direct_core<Plan>> {
+  using base = core_base<Plan, direct_core<Plan>>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using payload_type = typename base::payload_type;
+  using batch_type = batch_handle<direct_core>;
+
+  direct_core(const Plan& p, const run_options& options, const std::stop_token& token) : base(p, options, token) {}
+
+  using base::engine;
+
+  void give_back(payload_type* p) noexcept { engine.give_back(p); }
+
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    auto& trail = engine.trail();
+    if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
+    if (block_ == nullptr && !take_block()) return {};
+    payload_type& p = *block_;
+    const batch_part& part = p.parts[p.parts.size() - left_];
+    if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
+      const std::exception_ptr what = p.what;
+      drop();
+      base::fail(what);
+    }
+    trail.advance();
+    base::count(p, part);
+    if (--left_ == 0) block_ = nullptr;
+    return batch_type(&p, part);
+  }
+
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept {
+    if (block_ != nullptr) base::give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+  }
+
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s) {
+    drop();
+    engine.reposition([&](auto& feed) {
+      feed.seek(s.epoch, s.step);
+      if constexpr (parts::has_cursor) {
+        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+      }
+    });
+  }
+  void write_state(state& s) {
+    auto& trail = engine.trail();
+    trail.settle();
+    s.epoch = trail.epoch();
+    s.step = trail.step();
+    base::write_cursor(s, trail.cursor());
+  }
+
+  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+    std::vector<position> all;
+    all.reserve(count);
+    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(row)});
+    return all;
+  }
+
+ private:
+  [[nodiscard]] bool take_block() {
+    payload_type* p = engine.next();
+    if (p == nullptr) return false;
+    if (p->what == nullptr) {
+      engine.learn_from(*p);
+      engine.arrive(*p);
+    }
+    left_ = p->parts.size();
+    base::hand_out(*p, static_cast<std::uint32_t>(left_));
+    block_ = p;
+    return true;
+  }
+
+  payload_type* block_ = nullptr;  // of which batches are left to hand out
+  std::size_t left_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/run.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What `run.next()` gives: a value, the end, or a failure that was not thrown.
+template <class T>
+struct next_result {
+  std::optional<T> value;
+  std::exception_ptr failure;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
+  [[nodiscard]] T& operator*() noexcept { return *value; }
+  [[nodiscard]] T* operator->() noexcept { return &*value; }
+  /// Nothing more comes and nothing went wrong.
+  [[nodiscard]] bool ended() const noexcept { return !value && failure == nullptr; }
+};
+
+namespace detail {
+
+template <class Plan, bool Batched = plan_parts<Plan>::batched>
+struct row_of_plan {
+  using type = int;
+};
+template <class Plan>
+struct row_of_plan<Plan, false> {
+  using type = whole<typename Plan::element>;
+};
+
+}  // namespace detail
+
+/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it is destroyed or told to.
+///
+///     auto run = loader.open();
+///     for (auto epoch : run.epochs(90))
+///       for (auto&& b : epoch) train(b);
+///
+/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until the next one is asked for.
+/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer stands; `plan.open(state)` goes on
+/// there. An exception of the chain is thrown when the consumer asks for the batch that holds its position, after all earlier batches, the
+/// lowest position first; the run is then stopped and its state is the one before that batch. One thread at a time uses a run;
+/// `request_stop` may be called from any.
+template <class Plan>
+class run {
+  using parts = plan_parts<Plan>;
+  using core_type = std::conditional_t<parts::direct, direct_core<Plan>, chunk_core<Plan>>;
+  using row_type = typename detail::row_of_plan<Plan>::type;
+
+ public:
+  /// What an iterator gives: a batch, or a whole sample.
+  using value_type = std::conditional_t<parts::batched, typename core_type::batch_type, row_type>;
+
+  /// Walks over one epoch, or over all that the run was given; one copyable pointer.
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = run::value_type;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(run* owner) : owner_(owner) {}
+    [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
+    iterator& operator++() {
+      owner_->fetch();
+      return *this;
+    }
+    void operator++(int) { owner_->fetch(); }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
+
+   private:
+    [[nodiscard]] bool done() const { return owner_->at_end_; }
+    run* owner_ = nullptr;
+  };
+
+  /// One epoch of a run: a range of what is left of it.
+  class epoch_range {
+   public:
+    epoch_range(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    [[nodiscard]] std::uint64_t number() const { return number_; }
+    [[nodiscard]] iterator begin() const {
+      owner_->begin_epoch(number_, number_ + 1);
+      return iterator(owner_);
+    }
+    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+   private:
+    run* owner_;
+    std::uint64_t number_;
+  };
+
+  /// The epochs from where the run stands up to a number.
+  class epochs_range {
+   public:
+    class iterator {
+     public:
+      using value_type = epoch_range;
+      using difference_type = std::ptrdiff_t;
+      iterator() = default;
+      iterator(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+      [[nodiscard]] epoch_range operator*() const { return {owner_, number_}; }
+      iterator& operator++() {
+        ++number_;
+        return *this;
+      }
+      iterator operator++(int) {
+        auto before = *this;
+        ++number_;
+        return before;
+      }
+      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
+
+     private:
+      run* owner_ = nullptr;
+      std::uint64_t number_ = 0;
+    };
+    epochs_range(run* owner, std::uint64_t first, std::uint64_t last) : owner_(owner), first_(first), last_(last) {}
+    [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+    [[nodiscard]] iterator end() const { return {owner_, last_}; }
+
+   private:
+    run* owner_;
+    std::uint64_t first_, last_;
+  };
+
+  run(const Plan& p, run_options options, const std::optional<state>& from, std::stop_token token)
+      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
+    check_lockstep(p);
+    if (from) restore(*from);
+    core_->engine.open_more();
+  }
+  run(run&&) noexcept = default;
+  run& operator=(run&& other) noexcept {
+    close();
+    core_ = std::move(other.core_);
+    batch_ = std::move(other.batch_);
+    row_ = std::exchange(other.row_, nullptr);
+    epoch_ = other.epoch_;
+    last_epoch_ = other.last_epoch_;
+    at_end_ = other.at_end_;
+    return *this;
+  }
+  ~run() { close(); }
+
+  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read ahead.
+  [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
+    allow(number + 1);
+    return {this, number};
+  }
+  template <class T = void>
+  [[nodiscard]] epoch_range epoch(std::uint64_t) && {
+    static_assert(!std::is_void_v<T>, "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0};
+  }
+
+  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a restored one.
+  [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
+    allow(count);
+    return {this, core_->epoch(), count};
+  }
+  template <class T = void>
+  [[nodiscard]] epochs_range epochs(std::uint64_t) && {
+    static_assert(!std::is_void_v<T>, "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0, 0};
+  }
+
+  /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
+  [[nodiscard]] iterator begin() {
+    begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
+    return iterator(this);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+  /// The next element of the epochs the run was given, without exceptions.
+  [[nodiscard]] next_result<value_type> next()
+    requires(parts::batched)
+  {
+    next_result<value_type> result;
+    try {
+      const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
+      while (core_->epoch() < last && !stopped()) {
+        if (auto b = core_->next_batch(core_->epoch())) {
+          result.value.emplace(std::move(b));
+          break;
+        }
+        if (steps_are_zero()) break;
+      }
+    } catch (...) {
+      result.failure = std::current_exception();
+    }
+    return result;
+  }
+
+  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const
+    requires(parts::batched && lockstep<Plan>)
+  {
+    if constexpr (parts::direct)
+      return core_->engine.feed().steps_per_epoch();
+    else
+      return *core_->engine.feed().fixed_steps();
+  }
+
+  /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
+  [[nodiscard]] penstock::state state() const {
+    penstock::state s;
+    const Plan& p = core_->engine.plan();
+    s.dataset = p.source().fingerprint();
+    s.sequence = sequence_fingerprint(p);
+    const world part = world_of(p);
+    s.world = part.size;
+    s.rank = part.rank;
+    core_->write_state(s);
+    return s;
+  }
+
+  [[nodiscard]] run_counters counters() const { return core_->engine.counters(); }
+  [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
+  [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
+
+  /// Ends the work: what waits returns, loops end. Any thread.
+  void request_stop() noexcept { core_->engine.request_stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return core_->engine.stopped(); }
+
+ private:
+  void close() noexcept {
+    if (!core_) return;
+    batch_.reset();
+    core_->engine.stop();
+    core_->drop();
+    core_.reset();
+  }
+
+  void allow(std::uint64_t epochs) {
+    allowed_ = epochs;
+    core_->engine.limit(std::max(epochs, core_->epoch() + 1));
+  }
+
+  [[nodiscard]] bool steps_are_zero() const {
+    if constexpr (parts::direct) return core_->engine.feed().steps_per_epoch() == 0;
+    return false;
+  }
+
+  void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    release();
+    if (core_->epoch() != number) {
+      penstock::state s;
+      s.epoch = number;
+      core_->seek(s);
+    }
+    core_->engine.limit(std::max(allowed_, last));
+    epoch_ = number;
+    last_epoch_ = last;
+    at_end_ = false;
+    fetch();
+  }
+
+  void release() {
+    if constexpr (parts::batched)
+      batch_.reset();
+    else
+      row_ = nullptr;
+  }
+
+  void fetch() {
+    release();
+    try {
+      while (true) {
+        if constexpr (parts::batched) {
+          batch_ = core_->next_batch(epoch_);
+          if (batch_) return;
+        } else {
+          row_ = core_->next_row(epoch_);
+          if (row_ != nullptr) return;
+        }
+        if (stopped() || epoch_ + 1 >= last_epoch_) break;
+        if (core_->epoch() == epoch_) break;
+        ++epoch_;
+      }
+    } catch (...) {
+      at_end_ = true;
+      throw;
+    }
+    at_end_ = true;
+  }
+
+  [[nodiscard]] value_type& current() {
+    if constexpr (parts::batched)
+      return batch_;
+    else
+      return *row_;
+  }
+
+  void check_lockstep(const Plan& p) const {
+    if constexpr (parts::batched && !lockstep<Plan>) {
+      if (world_of(p).size > 1)
+        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " + loser(p) +
+                                        "; write steps(n) after batch");
+    }
+  }
+  static std::string loser(const Plan& p) {
+    std::string name = "the source, which can only be read forward";
+    bool found = false;
+    const auto one = [&]<class Stage>(const Stage&) {
+      if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
+        if (!found) name = "a stage that decides from values";
+        if constexpr (requires { Stage::stage_name; }) {
+          if (!found) name = Stage::stage_name;
+        }
+        found = true;
+      }
+    };
+    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+    return name;
+  }
+
+  void restore(const penstock::state& s) {
+    const Plan& p = core_->engine.plan();
+    const auto refuse = [](const std::string& why) { throw error(errc::state, "this state cannot be continued here: " + why); };
+    if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
+    if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
+    if (s.dataset != p.source().fingerprint()) refuse("it is of another dataset (the fingerprints of the data differ)");
+    if (s.sequence != sequence_fingerprint(p))
+      refuse("it is of another sequence: order, seed, deciders, tail or global batch differ from those of this plan");
+    const world part = world_of(p);
+    if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
+             std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
+    if (s.held.size() > s.taken) refuse("it holds more samples than went in");
+    core_->seek(s);
+    core_->engine.limit(s.epoch + 1);
+    first_epoch_ = s.epoch;
+  }
+
+  std::shared_ptr<core_type> core_;
+  std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
+  row_type* row_ = nullptr;
+  std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
+  bool at_end_ = false;
+};
+
+namespace detail {
+
+struct open_arguments {
+  std::optional<state> from;
+  std::stop_token token;
+
+  void take(const state& s) { from = s; }
+  void take(std::stop_token t) { token = std::move(t); }
+};
+
+}  // namespace detail
+
+/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and threads started here; a plan whose
+/// ranks would do different numbers of batches is refused here.
+template <class Source, class... Stages, class... Options>
+[[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
+  detail::open_arguments given;
+  (given.take(std::forward<Options>(options)), ...);
+  return run<plan<Source, Stages...>>(p, options_of(p), given.from, given.token);
+}
+
+/// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.
+template <class Plan>
+class pass_iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = typename run<Plan>::value_type;
+  using difference_type = std::ptrdiff_t;
+
+  explicit pass_iterator(std::unique_ptr<run<Plan>> owned) : run_(std::move(owned)), at_(run_->begin()) {}
+  [[nodiscard]] value_type& operator*() const { return *at_; }
+  pass_iterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  void operator++(int) { ++at_; }
+  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) { return it.at_ == std::default_sentinel; }
+
+ private:
+  std::unique_ptr<run<Plan>> run_;
+  typename run<Plan>::iterator at_;
+};
+
+template <class Source, class... Stages>
+[[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
+  using plan_type = plan<Source, Stages...>;
+  return pass_iterator<plan_type>(std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
+}
+template <class Source, class... Stages>
+[[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/integration/any_loader.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp returns, so that the templates of a
+/// plan are compiled once.
+///
+/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch itself is held until the next one is
+/// asked for. Move-only. Cost: one indirect call per batch, nothing per sample.
+///
+///     any_loader<my_batch> make_loader() {                        // in loader.cpp
+///       return {from(samples) | batch(32), [](auto& b) { return my_batch{b.values()}; }};
+///     }
+template <class Batch>
+class any_loader {
+  /// One table of functions per plan: what a vtable would be, without inheritance.
+  struct table {
+    bool (*next)(void*, Batch*&);
+    state (*where)(const void*);
+    void (*go)(void*, const state&);
+    void (*to_epoch)(void*, std::uint64_t);
+    run_counters (*counters)(const void*);
+    void (*stop)(void*);
+    void (*destroy)(void*);
+  };
+
+ public:
+  using value_type = Batch;
+
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = Batch;
+    using difference_type = std::ptrdiff_t;
+    iterator() = default;
+    explicit iterator(any_loader* owner) : owner_(owner) {}
+    [[nodiscard]] Batch& operator*() const { return owner_->current(); }
+    iterator& operator++() {
+      owner_->fetch();
+      return *this;
+    }
+    void operator++(int) { owner_->fetch(); }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
+
+   private:
+    [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
+    any_loader* owner_ = nullptr;
+  };
+
+  class epoch_range {
+   public:
+    epoch_range(any_loader* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    [[nodiscard]] iterator begin() const {
+      owner_->functions_->to_epoch(owner_->self_, number_);
+      owner_->fetch();
+      return iterator(owner_);
+    }
+    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+   private:
+    any_loader* owner_;
+    std::uint64_t number_;
+  };
+
+  any_loader() = default;
+  /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
+  template <class Plan, class Convert>
+    requires part_of_kind<Plan, plan_tag>
+  any_loader(const Plan& p, Convert convert) : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  any_loader(any_loader&& other) noexcept
+      : functions_(std::exchange(other.functions_, nullptr)),
+        self_(std::exchange(other.self_, nullptr)),
+        current_(std::exchange(other.current_, nullptr)) {}
+  any_loader& operator=(any_loader&& other) noexcept {
+    std::swap(functions_, other.functions_);
+    std::swap(self_, other.self_);
+    std::swap(current_, other.current_);
+    return *this;
+  }
+  ~any_loader() {
+    if (self_ != nullptr) functions_->destroy(self_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
+  [[nodiscard]] epoch_range epoch(std::uint64_t number) & { return {this, number}; }
+  [[nodiscard]] penstock::state state() const { return functions_->where(self_); }
+  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`.
+  void restore(const penstock::state& s) { functions_->go(self_, s); }
+  [[nodiscard]] run_counters counters() const { return functions_->counters(self_); }
+  void request_stop() { functions_->stop(self_); }
+
+ private:
+  template <class Plan, class Convert>
+  struct holder {
+    using run_type = run<Plan>;
+    Plan plan;
+    Convert convert;
+    run_type running;
+    typename run_type::iterator at{};
+    bool begun = false;
+    std::uint64_t number = 0;
+    std::optional<Batch> current;
+
+    holder(const Plan& p, Convert c) : plan(p), convert(std::move(c)), running(plan.open()) {}
+
+    static any_loader make(const Plan& p, Convert c) {
+      any_loader made;
+      made.self_ = new holder(p, std::move(c));
+      made.functions_ = &functions;
+      return made;
+    }
+    static holder& of(void* self) { return *static_cast<holder*>(self); }
+    static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
+
+    static bool next(void* self, Batch*& out) {
+      holder& h = of(self);
+      h.current.reset();
+      if (h.begun) {
+        ++h.at;
+      } else {
+        h.at = h.running.epoch(h.number).begin();
+        h.begun = true;
+      }
+      if (h.at == std::default_sentinel) return false;
+      h.current.emplace(h.convert(*h.at));
+      out = &*h.current;
+      return true;
+    }
+    static penstock::state where(const void* self) { return of(self).running.state(); }
+    static void go(void* self, const penstock::state& s) {
+      holder& h = of(self);
+      h.current.reset();
+      h.running = h.plan.open(s);
+      h.begun = false;
+      h.number = s.epoch;
+    }
+    static void to_epoch(void* self, std::uint64_t number) {
+      of(self).current.reset();
+      of(self).number = number;
+      of(self).begun = false;
+    }
+    static run_counters counters(const void* self) { return of(self).running.counters(); }
+    static void stop(void* self) { of(self).running.request_stop(); }
+    static void destroy(void* self) { delete static_cast<holder*>(self); }
+
+    static constexpr table functions{next, where, go, to_epoch, counters, stop, destroy};
+  };
+
+  void fetch() {
+    current_ = nullptr;
+    Batch* next = nullptr;
+    if (functions_->next(self_, next)) current_ = next;
+  }
+  [[nodiscard]] Batch& current() { return *current_; }
+
+  const table* functions_ = nullptr;
+  void* self_ = nullptr;
+  Batch* current_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/progress.hpp
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop waited for data.
+///
+/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at the end of each epoch.
+/// Cost of `tick` between two lines: reading a clock. One thread.
+///
+///     progress bar("epoch 3", run.steps_per_epoch());
+///     bar.begin(run.counters());
+///     for (auto&& b : epoch) { step(b); bar.tick([&] { return run.counters(); }); }
+///     bar.finish(run.counters());
+class progress {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  /// `total`: batches of the epoch, 0 when nobody knows. Writes to `out`.
+  progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
+      : label_(std::move(label)), total_(total), out_(out), on_terminal_(is_terminal(out)) {}
+
+  /// Rates are counted from here; without it, from the opening of the run.
+  void begin(const run_counters& counters) {
+    first_ = counters;
+    first_.stages.clear();
+  }
+  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is due.
+  template <class Counters>
+  void tick(Counters&& counters) {
+    ++ticks_;
+    if (on_terminal_ && clock::now() - last_ >= std::chrono::milliseconds(100)) write(counters(), false);
+  }
+  /// The last line of the epoch.
+  void finish(const run_counters& counters) { write(counters, true); }
+
+  /// The line itself, without the control characters.
+  [[nodiscard]] std::string line(const run_counters& counters) const {
+    const double seconds = counters.seconds - first_.seconds;
+    const auto rate = [seconds](double amount) { return seconds > 0 ? amount / seconds : 0.0; };
+    char text[256];
+    std::string result = label_ + " ";
+    if (total_ != 0) {
+      const std::uint64_t done = std::min(ticks_, total_);
+      const auto filled = static_cast<std::size_t>(done * width / total_);
+      result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
+      std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_), static_cast<unsigned long long>(total_));
+    } else {
+      std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(ticks_));
+    }
+    result += text;
+    std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%", rate(static_cast<double>(counters.samples - first_.samples)),
+                  rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
+                  100 * rate(counters.stall_seconds - first_.stall_seconds));
+    return result + text;
+  }
+
+ private:
+  static constexpr std::size_t width = 24;
+
+  static bool is_terminal(std::FILE* out) {
+#if defined(__unix__) || defined(__APPLE__)
+    return isatty(fileno(out)) != 0;
+#else
+    return false;
+#endif
+  }
+  void write(const run_counters& counters, bool last) {
+    last_ = clock::now();
+    if (on_terminal_)
+      std::fprintf(out_, "\r%s\033[K%s", line(counters).c_str(), last ? "\n" : "");
+    else if (last)
+      std::fprintf(out_, "%s\n", line(counters).c_str());
+    std::fflush(out_);
+  }
+
+  std::string label_;
+  std::uint64_t total_, ticks_ = 0;
+  std::FILE* out_;
+  bool on_terminal_;
+  clock::time_point last_{};
+  run_counters first_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/permutation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
+///
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it round. Different keys give
+/// permutations that look independent. 128 bytes, trivially copyable, no heap; immutable, so any number of threads may use it.
+/// Cost: about 6.5 ns a call in a loop and 20 ns where each call waits for the one before, at every n above 900 (docs/order.md has the
+/// table); twice that below.
+/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake and is not checked.
+///
+///     const penstock::permutation shuffled(50'000, 7);
+///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
+///
+/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few. Above, five rounds of a
+/// Feistel network over two digits of about sqrt(n), the low one a power of two, the high one of the smallest base that covers n: it
+/// adds modulo that base where a Feistel network has its exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains",
+/// CT-RSA 2002). What lands outside [0, n) is sent through again: at any n, also just above a power of two, that is less than one
+/// index in `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly correlated.
+class permutation {
+ public:
+  constexpr permutation() noexcept : table_{} {}
+
+  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
+    if (n > max_size) {
+      throw error(errc::argument, "a permutation has at most 2^63 positions, not " + std::to_string(n));
+    }
+    if (n <= table_size) {
+      fill_table(key);
+    } else {
+      network_ = make_network(key);
+    }
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// Where index i goes.
+  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
+    if (n_ < few) [[unlikely]] return of_few(i);
+    i = forward<0>(i);
+    if (i >= n_) [[unlikely]] return walk(i);
+    return i;
+  }
+
+  /// Which index goes to j.
+  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
+    if (n_ <= table_size) {
+      std::size_t i = 0;
+      while (table_[i] != j && i + 1 < table_size) ++i;
+      return i;
+    }
+    do j = n_ < few ? backward<0>(backward<1>(j)) : backward<0>(j);
+    while (j >= n_);
+    return j;
+  }
+
+  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
+
+ private:
+  static constexpr std::size_t table_size = 120;
+  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are made.
+  static constexpr std::uint64_t few = 900;
+  static constexpr std::size_t rounds = 5;
+
+  struct network {
+    std::uint64_t base;  // of the high digit
+    std::uint64_t mask;  // of the low digit
+    std::uint32_t bits;  // of the low digit
+    std::uint64_t offset, slope;
+    std::array<std::uint64_t, 2 * rounds> keys;
+  };
+
+  constexpr void fill_table(std::uint64_t key) noexcept {
+    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
+      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
+      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
+    }
+  }
+
+  [[nodiscard]] constexpr network make_network(std::uint64_t key) const noexcept {
+    network made{};
+    made.bits = static_cast<std::uint32_t>(std::bit_width(n_ - 1)) / 2;
+    made.mask = (std::uint64_t{1} << made.bits) - 1;
+    made.base = ((n_ - 1) >> made.bits) + 1;
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
+    made.offset = mix64(stream + made.keys.size());
+    made.slope = mix64(stream + made.keys.size() + 1) | 1;
+    return made;
+  }
+
+  [[nodiscard]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
+    while (i >= n_) i = forward<0>(i);
+    return i;
+  }
+  [[nodiscard]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
+    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
+    do i = forward<1>(forward<0>(i));
+    while (i >= n_);
+    return i;
+  }
+
+  /// What a round multiplies a digit by.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
+    return network_.keys[Pass * rounds + Round];
+  }
+  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds unchanged; the second
+  /// pass, made where digits are so small that 0 is frequent, adds the keys of the first one.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
+    if constexpr (Pass == 1) return network_.keys[Round];
+    return Round == 1 ? network_.offset : 0;
+  }
+  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps as the digit does, and
+  /// without the fold such steps can be seen in the result.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
+    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
+    return static_cast<std::uint32_t>(product ^ product >> 32) * network_.base >> 32;
+  }
+  /// What changes the low digit's bits. Equal steps do no harm here.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
+    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & network_.mask;
+  }
+  /// Keeps indices whose low digits are equal from passing the first round in step.
+  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * network_.slope; }
+
+  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
+    const std::uint64_t sum = high + step, wrapped = sum - network_.base;
+    return sum < network_.base ? sum : wrapped;
+  }
+  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
+    return high < step ? high + network_.base - step : high - step;
+  }
+
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> network_.bits;
+    std::uint64_t low = (x + slant(high)) & network_.mask;
+    high = plus(high, high_step<Pass, 0>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = plus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = plus(high, high_step<Pass, 4>(low));
+    return high * (network_.mask + 1) + low;  // cheaper than a shift by a variable
+  }
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> network_.bits;
+    std::uint64_t low = x & network_.mask;
+    high = minus(high, high_step<Pass, 4>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = minus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = minus(high, high_step<Pass, 0>(low));
+    return high << network_.bits | ((low - slant(high)) & network_.mask);
+  }
+
+  std::uint64_t n_ = 0;
+  union {
+    std::array<std::uint8_t, table_size> table_;
+    network network_;
+  };
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/repeat.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `repeat`: several epochs of the stages before it, one after another, as one epoch.
+class repeat_order {
+ public:
+  static constexpr bool changes_epoch = true;
+  /// Positions of an order that does not end.
+  static constexpr std::uint64_t endless_size = std::uint64_t{1} << 63;
+
+  struct bound {
+    std::uint64_t first_epoch = 0;
+    detail::divider by;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+      const auto [quotient, remainder] = by(index);
+      return {first_epoch + quotient, remainder};
+    }
+  };
+
+  /// No `times` means without end; so does a number of times that goes past 2^63 positions.
+  repeat_order(order_input in, std::optional<std::uint64_t> times)
+      : inner_(in.size), times_(times.value_or(0)), by_(in.size == 0 ? 1 : in.size) {
+    if (inner_ == 0) return;
+    endless_ = !times || *times > endless_size / inner_;
+    size_ = endless_ ? endless_size : inner_ * times_;
+    if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
+      auto all = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+      for (std::uint64_t time = 0; time < times_; ++time) {
+        for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
+      }
+      starts_ = std::move(all);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] bool endless() const noexcept { return endless_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {first_epoch(epoch), by_}; }
+
+  [[nodiscard]] position_range reach(position_range after) const {
+    if (size_ == 0) return after;
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (size_ == 0 || upstream.index >= inner_) return std::nullopt;
+    if (!endless_) return position{upstream.epoch / times_, upstream.epoch % times_ * inner_ + upstream.index};
+    if (upstream.epoch > (endless_size - 1 - upstream.index) / inner_) return std::nullopt;
+    return position{0, upstream.epoch * inner_ + upstream.index};
+  }
+
+ private:
+  /// Shard boundaries are repeated too, up to this many; beyond, what follows sees one shard.
+  static constexpr std::uint64_t shards_kept = std::uint64_t{1} << 20;
+
+  [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
+    if (epoch == 0 || size_ == 0) return 0;
+    if (endless_) {
+      throw error(errc::argument, "repeat() without end has only epoch 0, not " + std::to_string(epoch) +
+                                      "; write repeat(k) where epochs are wanted")
+          .in_stage("repeat");
+    }
+    if (epoch >= std::numeric_limits<std::uint64_t>::max() / times_) {
+      throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
+                                      ") is beyond 64 bits")
+          .in_stage("repeat");
+    }
+    return epoch * times_;
+  }
+
+  std::uint64_t inner_;
+  std::uint64_t times_;
+  std::uint64_t size_ = 0;
+  detail::divider by_;
+  bool endless_ = false;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The stage `repeat(k)` or `repeat()`.
+struct repeat_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "repeat";
+  static constexpr bool works_forward = true;
+
+  [[nodiscard]] repeat_order make(order_input in) const { return repeat_order(std::move(in), times); }
+  [[nodiscard]] std::string describe() const {
+    return times ? "repeat(" + std::to_string(*times) + ")" : std::string("repeat()");
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, times.value_or(std::numeric_limits<std::uint64_t>::max()));
+  }
+
+  std::optional<std::uint64_t> times;
+};
+
+namespace detail {
+struct repeat_fn {
+  [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
+  [[nodiscard]] constexpr repeat_stage operator()(std::uint64_t k) const noexcept { return {k}; }
+};
+}  // namespace detail
+
+/// Makes one epoch of k epochs: `repeat(k)`, or without end: `repeat()`.
+///
+/// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i mod n of epoch e * k + i / n
+/// before the stage, so a shuffle before it is a new one each time round. Batches after it straddle the seams. `repeat()` has 2^63
+/// positions and one epoch: asking for another is `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
+/// Free for all threads.
+///
+///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs
+inline constexpr detail::repeat_fn repeat{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/sequential.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `sequential`: index i is index i.
+class sequential_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+  };
+
+  explicit sequential_order(order_input in) noexcept : in_(std::move(in)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return in_.size; }
+  [[nodiscard]] order_input output() const { return in_; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= in_.size) return std::nullopt;
+    return upstream;
+  }
+
+ private:
+  order_input in_;
+};
+
+/// The stage `sequential`.
+struct sequential_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "sequential";
+
+  [[nodiscard]] sequential_order make(order_input in) const { return sequential_order(std::move(in)); }
+  [[nodiscard]] std::string describe() const { return "sequential"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name);
+  }
+};
+
+/// Leaves the order as it is: it says in the plan that reading in stored order is meant.
+///
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads.
+///
+///     auto loader = source | sequential | batch(256);
+inline constexpr sequential_stage sequential{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/shard.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The stage `shard(rank, world_size)`: only a note of which part of the work is ours.
+struct shard_stage {
+  using penstock_part = shard_tag;
+  static constexpr std::string_view stage_name = "shard";
+
+  [[nodiscard]] std::string describe() const {
+    return "shard(rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) + ")";
+  }
+  /// Adds nothing: the global sequence does not depend on how many share it.
+  template <class Hash>
+  void fingerprint(Hash&) const {}
+
+  world part;
+};
+
+namespace detail {
+struct shard_fn {
+  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size) const {
+    world part;
+    part.rank = rank;
+    part.size = world_size;
+    part.launcher = "arguments";
+    part.check();
+    return {part};
+  }
+  [[nodiscard]] shard_stage operator()(const world& part) const {
+    part.check();
+    return {part};
+  }
+};
+}  // namespace detail
+
+/// Says which part of the work this process does: rank `rank` of `world_size`, or a `world`.
+///
+/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of every global step. That
+/// is why the samples of step s do not depend on the number of ranks, and why a run may go on with another number.
+/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is not below world_size.
+///
+///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
+inline constexpr detail::shard_fn shard{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/shuffle_table.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The key of one epoch of a shuffle.
+[[nodiscard]] constexpr std::uint64_t shuffle_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
+  constexpr std::uint64_t stream = 0x7368'7566'666c'6500;  // "shuffle"
+  return rng(seed, epoch, 0, stream)();
+}
+
+/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the lanes into windows.
+///
+/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up to `window` pieces of
+/// one lane. Windows therefore never cross a lane's border, and a shuffle inside each window is a bijection on the whole.
+class shuffle_table {
+ public:
+  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes, std::uint64_t key)
+      : size_(starts.back()),
+        lanes_(lanes),
+        lane_length_(size_ / lanes),
+        longer_lanes_(size_ % lanes),
+        by_lanes_(lanes),
+        by_length_(std::max<std::uint64_t>(1, lane_length_)),
+        by_longer_(lane_length_ + 1) {
+    std::vector<std::uint64_t> filled;
+    filled.reserve(starts.size());
+    for (std::uint64_t i = 0; i + 1 < starts.size(); ++i) {
+      if (starts[i + 1] > starts[i]) filled.push_back(i);
+    }
+    const permutation shuffled(filled.size(), mix64(key ^ 0x7368'6172'6473'0000));
+    lane_windows_.reserve(lanes + 1);
+    shard_places_.assign(starts.size(), 0);
+    lane_windows_.push_back(0);
+    std::uint64_t place = 0, lane = 0, pieces = window;  // a full window, so that the first piece opens one
+    for (std::uint64_t i = 0; i < filled.size(); ++i) {
+      const std::uint64_t number = filled[shuffled(i)];
+      std::uint64_t source = starts[number];
+      shard_places_[number] = place;
+      while (source < starts[number + 1]) {
+        const std::uint64_t length = std::min(starts[number + 1] - source, lane_begin(lane + 1) - place);
+        if (pieces == window) {
+          window_places_.push_back(place);
+          window_pieces_.push_back(piece_places_.size());
+          pieces = 0;
+        }
+        piece_places_.push_back(place);
+        piece_shifts_.push_back(source - place);
+        ++pieces;
+        place += length;
+        source += length;
+        if (place == lane_begin(lane + 1)) {
+          lane_windows_.push_back(window_places_.size());
+          ++lane;
+          pieces = window;
+        }
+      }
+    }
+    lane_windows_.resize(lanes + 1, window_places_.size());  // lanes beyond the last sample are empty
+    const std::uint64_t windows = window_places_.size();
+    window_places_.push_back(size_);
+    window_pieces_.push_back(piece_places_.size());
+    mixes_.reserve(windows);
+    for (std::uint64_t w = 0; w < windows; ++w) mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
+  }
+
+  /// The source index at index p of the epoch.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t p) const noexcept {
+    std::uint64_t place = p;
+    std::uint64_t first = 0, count = mixes_.size();
+    if (lanes_ > 1) {
+      const auto [depth, lane] = by_lanes_(p);
+      place = lane_begin(lane) + depth;
+      first = lane_windows_[lane];
+      count = lane_windows_[lane + 1] - first;
+    }
+    const std::uint64_t w = first + last_not_above(window_places_.data() + first, count, place);
+    place = window_places_[w] + mixes_[w](place - window_places_[w]);
+    const std::uint64_t piece = window_pieces_[w];
+    return place + piece_shifts_[piece + last_not_above(piece_places_.data() + piece, window_pieces_[w + 1] - piece, place)];
+  }
+
+  /// The index of the epoch at which source index i stands, which lies in shard `number`.
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number, std::uint64_t i) const noexcept {
+    std::uint64_t place = shard_places_[number] + (i - shard_start);
+    const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
+    place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
+    if (lanes_ == 1) return place;
+    const std::uint64_t longer = longer_lanes_ * (lane_length_ + 1);
+    const auto [line, depth] = place < longer ? by_longer_(place) : by_length_(place - longer);
+    return depth * lanes_ + line + (place < longer ? 0 : longer_lanes_);
+  }
+
+ private:
+  /// Lanes hold the indices p with p mod lanes == lane, so the first ones are longer by one.
+  [[nodiscard]] std::uint64_t lane_begin(std::uint64_t lane) const noexcept {
+    return lane * lane_length_ + std::min(lane, longer_lanes_);
+  }
+
+  std::uint64_t size_, lanes_, lane_length_, longer_lanes_;
+  divider by_lanes_, by_length_, by_longer_;
+  std::vector<std::uint64_t> lane_windows_;   // of each lane the first window; one more at the end
+  std::vector<std::uint64_t> window_places_;  // of each window the first place; one more at the end
+  std::vector<std::uint64_t> window_pieces_;  // of each window the first piece; one more at the end
+  std::vector<permutation> mixes_;            // of each window its shuffle
+  std::vector<std::uint64_t> piece_places_;   // of each piece the first place
+  std::vector<std::uint64_t> piece_shifts_;   // of each piece source index - place
+  std::vector<std::uint64_t> shard_places_;   // of each shard the first place
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/shuffle.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Option of `shuffle`: how many shards are mixed with each other.
+struct window {
+  constexpr explicit window(std::uint64_t shards_) noexcept : shards(shards_) {}
+  std::uint64_t shards;
+};
+
+/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays in few of them.
+struct lanes {
+  constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
+  std::uint64_t count;
+};
+
+/// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
+class shuffle_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    permutation shuffled;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, shuffled(index)}; }
+  };
+
+  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
+    if (size_ >= permutation::max_size) {
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return 1; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, permutation(size_, detail::shuffle_key(seed_, epoch))};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size_) return std::nullopt;
+    return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
+  }
+
+ private:
+  std::uint64_t size_;
+  std::uint64_t seed_;
+};
+
+/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each window of shards.
+///
+/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms for 10,000 shards)
+/// holds it. What `bind` returns is immutable and needs no lock.
+class windowed_shuffle_order {
+ public:
+  class bound {
+   public:
+    bound() = default;
+    bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
+        : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch_, (*table_)(index)}; }
+
+   private:
+    std::uint64_t epoch_ = 0;
+    const detail::shuffle_table* table_ = nullptr;
+    std::shared_ptr<const detail::shuffle_table> owner_;
+  };
+
+  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
+    if (in.size >= permutation::max_size) {
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+    }
+    if (window_ == 0) throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+    if (lanes_ == 0 || lanes_ > most_lanes) {
+      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]").in_stage("shuffle");
+    }
+    starts_ = in.starts ? std::move(in.starts) : std::make_shared<const std::vector<std::uint64_t>>(
+                                                     std::vector<std::uint64_t>{0, in.size});
+    if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
+      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size)).in_stage("shuffle");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return starts_->back(); }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return lanes_; }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, table(epoch)}; }
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size()) return std::nullopt;
+    const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
+    return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+  }
+
+ private:
+  static constexpr std::uint64_t most_lanes = std::uint64_t{1} << 24;
+
+  struct entry {
+    std::uint64_t epoch = 0;
+    std::shared_ptr<const detail::shuffle_table> table;
+  };
+  struct recent {
+    std::mutex guard;
+    std::array<entry, 4> entries;
+    std::size_t oldest = 0;
+  };
+
+  [[nodiscard]] std::shared_ptr<const detail::shuffle_table> table(std::uint64_t epoch) const {
+    const std::lock_guard lock(recent_->guard);
+    for (const entry& known : recent_->entries) {
+      if (known.table && known.epoch == epoch) return known.table;
+    }
+    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch));
+    recent_->entries[recent_->oldest] = {epoch, made};
+    recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
+    return made;
+  }
+
+  std::uint64_t seed_, window_, lanes_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<recent> recent_;
+};
+
+/// The stage `shuffle(seed)`.
+struct shuffle_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "shuffle";
+
+  [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
+  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed);
+  }
+
+  std::uint64_t seed = 0;
+};
+
+/// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
+struct windowed_shuffle_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "shuffle";
+
+  [[nodiscard]] windowed_shuffle_order make(order_input in) const { return {std::move(in), seed, shards, lane_count}; }
+  [[nodiscard]] std::string describe() const {
+    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
+           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, shards, lane_count);
+  }
+
+  std::uint64_t seed = 0;
+  std::uint64_t shards = 1;
+  std::uint64_t lane_count = 1;
+};
+
+namespace detail {
+struct shuffle_fn {
+  [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
+    return {seed, w.shards, 1};
+  }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w, lanes l) const noexcept {
+    return {seed, w.shards, l.count};
+  }
+};
+}  // namespace detail
+
+/// Shuffles: every epoch has another order, computed from (seed, epoch), the same on every machine.
+///
+/// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
+///
+/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every sample may be followed by any
+/// other, so storage sees single random reads.
+///
+/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in each such window: reads
+/// stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per position (30 to 60 ns).
+///
+/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position p is in lane p mod C, and
+/// each rank takes its part of a global step sorted by lane, so a node reads about shards / nodes of the data. The sequence depends on C
+/// and not on the number of ranks: choose C as a multiple of the nodes there may ever be.
+///
+/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all threads.
+///
+///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
+inline constexpr detail::shuffle_fn shuffle{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/skip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `skip(n)`: all but the first positions of every epoch.
+class skip_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0, skipped = 0;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index + skipped}; }
+  };
+
+  skip_order(order_input in, std::uint64_t count) : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+    if (!in.starts || skipped_ == 0) {
+      starts_ = std::move(in.starts);
+      return;
+    }
+    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+    for (const std::uint64_t start : *in.starts) {
+      if (start > skipped_) cut->push_back(start - skipped_);
+    }
+    starts_ = std::move(cut);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    after.first.index += skipped_;
+    after.last.index += skipped_;
+    return after;
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index < skipped_ || upstream.index - skipped_ >= size_) return std::nullopt;
+    return position{upstream.epoch, upstream.index - skipped_};
+  }
+
+ private:
+  std::uint64_t skipped_;
+  std::uint64_t size_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The stage `skip(n)`.
+struct skip_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "skip";
+  static constexpr bool works_forward = true;
+  static constexpr bool counts_only = true;
+
+  [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
+  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, count);
+  }
+
+  std::uint64_t count = 0;
+};
+
+namespace detail {
+struct skip_fn {
+  [[nodiscard]] constexpr skip_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+};
+}  // namespace detail
+
+/// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
+///
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads. Nothing is read to get
+/// past what is dropped.
+///
+///     auto train = source | skip(5000) | shuffle(seed);   // the first 5000 stored samples are kept for validation
+///     auto valid = source | take(5000);
+inline constexpr detail::skip_fn skip{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/take.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `take(n)`: the first positions of every epoch.
+class take_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+  };
+
+  take_order(order_input in, std::uint64_t count) : size_(std::min(in.size, count)) {
+    if (!in.starts || size_ == in.size) {
+      starts_ = std::move(in.starts);
+      return;
+    }
+    auto cut = std::make_shared<std::vector<std::uint64_t>>();
+    for (const std::uint64_t start : *in.starts) {
+      if (start >= size_) break;
+      cut->push_back(start);
+    }
+    if (cut->empty()) cut->push_back(0);
+    if (cut->back() != size_) cut->push_back(size_);
+    starts_ = std::move(cut);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= size_) return std::nullopt;
+    return upstream;
+  }
+
+ private:
+  std::uint64_t size_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The stage `take(n)`.
+struct take_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "take";
+  static constexpr bool works_forward = true;
+  static constexpr bool counts_only = true;
+
+  [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
+  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, count);
+  }
+
+  std::uint64_t count = 0;
+};
+
+namespace detail {
+struct take_fn {
+  [[nodiscard]] constexpr take_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+};
+}  // namespace detail
+
+/// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
+///
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After a shuffle the samples
+/// differ from epoch to epoch, before it they are the same ones.
+///
+///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
+inline constexpr detail::take_fn take{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/describe.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Stage>
+constexpr std::string_view kind_text() {
+  if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
+  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)
+    return "sequencer";
+  if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
+  if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
+  if constexpr (part_of_kind<Stage, device_tag>) return "device";
+  return "annotation";
+}
+
+/// The guarantees that are lost going from one place to the next.
+inline std::string lost_text(const chain_facts& before, const chain_facts& after) {
+  std::string text;
+  for (const guarantee g : all_guarantees) {
+    const bool was = before.lost_by_whom(g) == mistake::none, is = after.lost_by_whom(g) == mistake::none;
+    if (was && !is) text += std::string(text.empty() ? "" : ", ") + "loses " + std::string(to_string(g));
+    if (!was && is) text += std::string(text.empty() ? "" : ", ") + "regains " + std::string(to_string(g));
+  }
+  return text;
+}
+
+inline std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+/// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
+template <class V, class Policy>
+std::string moves_text() {
+  if constexpr (shape_class_of<V> == shape_class::none)
+    return "not in a batch";
+  else if constexpr (shape_class_of<V> == shape_class::fixed)
+    return "1 move: written in its slot";
+  else if constexpr (std::is_same_v<Policy, stack_policy>)
+    return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
+                         : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
+  else
+    return "2 moves: to the side arena, then to its place in the batch";
+}
+
+template <class Context, class... Stages>
+struct facts_list;
+template <class Context>
+struct facts_list<Context> {
+  template <class F>
+  static void each(const F&) {}
+  template <class F, class Tuple, std::size_t I>
+  static void walk(const F&, const Tuple&) {}
+};
+template <class Context, class Stage, class... Rest>
+struct facts_list<Context, Stage, Rest...> {
+  using next = typename fold_context<Context, Stage>::type;
+  template <class F, class Tuple, std::size_t I = 0>
+  static void walk(const F& f, const Tuple& stages) {
+    f(std::get<I>(stages), Context::facts, next::facts);
+    facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
+  }
+};
+
+}  // namespace detail
+
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field is moved, and the device.
+///
+/// Opens nothing. For people: the text may change between versions.
+template <class Source, class... Stages>
+[[nodiscard]] std::string describe(const plan<Source, Stages...>& p) {
+  using plan_type = plan<Source, Stages...>;
+  using parts = plan_parts<plan_type>;
+  std::string text;
+  const auto line = [&text](std::string name, std::string_view kind, const std::string& note) {
+    text += "  " + detail::padded(std::move(name), 46) + " " + detail::padded(std::string(kind), 11) + note;
+    while (text.back() == ' ') text.pop_back();
+    text += "\n";
+  };
+  constexpr auto at_source = detail::source_facts<Source>();
+  line(p.source().describe(), parts::forward ? "forward" : "indexed", detail::lost_text({}, at_source));
+  detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
+      [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
+        line(text_of_stage(stage), detail::kind_text<Stage>(), detail::lost_text(before, after));
+      },
+      p.stages());
+  text += "keeps:";
+  for (const guarantee g : all_guarantees)
+    if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
+  text += "\n";
+  if constexpr (parts::batched) {
+    using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+    using element = typename parts::element;
+    if constexpr (any_record<element>) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((text += "field " + std::string(element::template field_at<Is>::name) + ": " +
+                  detail::moves_text<std::tuple_element_t<Is, element>,
+                                     typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
+                  "\n"),
+         ...);
+      }(std::make_index_sequence<element::size>{});
+    } else {
+      text += "value: " + detail::moves_text<element, typename batch::template policy<void>>() + "\n";
+    }
+    if constexpr (!parts::direct) text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+  }
+  text += "device: ";
+  if constexpr (parts::in::template has<device_tag>)
+    text += std::get<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+  else
+    text += "host";
+  return text + "\n";
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/concepts.hpp
+
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what is large), it owns no
+/// thread and no open file. `open()` gives its *reader*, which a run owns and all its workers share.
+namespace penstock::inline v0_1 {
+
+/// Stands for a sink when a concept asks whether something can be evaluated.
+struct any_sink {
+  template <class T>
+  void operator()(T&&) const {}
+};
+
+/// A source of which any sample may be evaluated, from many threads, in any order.
+///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
+///   size()                        samples per epoch
+///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
+///   source_name                   how it is called in messages
+///   describe()                    one line
+///   fingerprint()                 changes when the dataset changes
+///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
+///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
+/// A reader may also have:
+///   key(index) -> std::string     the sample's key
+///   will_need(index)              a hint that the sample is read soon; never throws
+///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+template <class S>
+concept indexed_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
+    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
+      typename S::element;
+      { s.size() } -> std::same_as<std::uint64_t>;
+      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      r.evaluate(p, w, any_sink{});
+    };
+
+/// A source that can only be read from its beginning, by one thread at a time.
+///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
+///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
+///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+template <class S>
+concept forward_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
+    requires(const S& s, typename S::reader& r, typename S::element& e) {
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      { r.next(e) } -> std::same_as<bool>;
+      r.rewind(std::uint64_t{});
+    };
+
+template <class S>
+concept source = indexed_source<S> || forward_source<S>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/peek.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The first bytes of something, as text where it is text and in hexadecimal where it is not.
+inline std::string first_bytes(bytes_view bytes) {
+  constexpr std::size_t most = 24;
+  const bytes_view head = bytes.first(std::min(most, bytes.size()));
+  const bool printable = std::all_of(head.begin(), head.end(), [](std::byte b) {
+    const auto c = std::to_integer<unsigned char>(b);
+    return c >= 0x20 && c < 0x7f;
+  });
+  std::string text;
+  if (printable) {
+    text = "\"" + std::string(text_of(head)) + "\"";
+  } else {
+    for (const std::byte b : head) {
+      char hex[4];
+      std::snprintf(hex, sizeof hex, "%02x ", std::to_integer<unsigned>(b));
+      text += hex;
+    }
+    if (!text.empty()) text.pop_back();
+  }
+  return text + (bytes.size() > most ? " ..." : "");
+}
+
+template <class V>
+std::string value_text(const V& value) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (blob<type>) {
+    return std::to_string(value.size()) + " bytes: " + first_bytes(value.finish());
+  } else if constexpr (array_expression<type>) {
+    const auto view = penstock::finish(value);
+    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
+  } else if constexpr (requires { value.shape(); value.values(); }) {
+    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
+  } else if constexpr (std::is_arithmetic_v<type>) {
+    return std::to_string(value);
+  } else if constexpr (std::convertible_to<const type&, std::string_view>) {
+    const std::string_view text = value;
+    return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
+  } else if constexpr (requires { value.size(); std::as_bytes(std::span(value.data(), value.size())); }) {
+    return std::to_string(value.size()) + " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+  } else {
+    return "a value of " + std::to_string(sizeof(type)) + " bytes";
+  }
+}
+
+template <class V>
+std::string sample_text(const V& sample) {
+  using type = std::remove_cvref_t<V>;
+  std::string text;
+  if constexpr (any_record<type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      ((text += "  " + std::string(type::template field_at<Is>::name) + ": " + value_text(get<Is>(sample)) + "\n"), ...);
+    }(std::make_index_sequence<type::size>{});
+  } else if constexpr (open_sample<type>) {
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      text += "  " + std::string(sample.name(i)) + ": " + value_text(sample.member(i)) + "\n";
+  } else {
+    text = "  " + value_text(sample) + "\n";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// Shows one sample as it stands before `batch`: its key, and of each field the shape and the first bytes.
+///
+/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the first sample. For people: the
+/// text may change between versions. Throws what the chain throws.
+///
+///     std::cout << peek(webdataset("train-{000..127}.tar") | fields<"jpg", "cls">);
+template <class Source, class... Stages>
+[[nodiscard]] std::string peek(const plan<Source, Stages...>& p, std::uint64_t index = 0) {
+  using plan_type = plan<Source, Stages...>;
+  using parts = plan_parts<plan_type>;
+  const std::uint64_t seed = *options_of(p).seed;
+  std::string text;
+  const auto sink = [&text](const auto& sample) { text += detail::sample_text(sample); };
+  if constexpr (parts::forward) {
+    auto front = make_front(p);
+    front.rewind(0);
+    typename Source::element item;
+    if (!front.next(item)) return "the source is empty\n";
+    auto chain = make_chain(p, item_node<typename Source::element>{}, seed);
+    typename decltype(chain)::worker worker;
+    detail::innermost(worker).item = &item;
+    chain.evaluate({0, 0}, worker, sink, untimed{});
+    return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
+  } else {
+    const auto orders = make_sample_orders(p);
+    if (index >= orders.size()) return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
+                                       std::to_string(orders.size()) + " samples\n";
+    const auto reader = p.source().open();
+    const auto binding = orders.bind(0, index, index + 1);
+    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader}, seed);
+    typename decltype(chain)::worker worker;
+    detail::innermost(worker).binding = &binding;
+    chain.evaluate({0, index}, worker, sink, untimed{});
+    std::string key = std::to_string(binding(index).index);
+    if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
+    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" + (text.empty() ? "  dropped by a filter\n" : text);
+  }
+}
+/// The same for a source alone.
+template <source Source>
+[[nodiscard]] std::string peek(const Source& source, std::uint64_t index = 0) {
+  return peek(plan<Source>(source), index);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/fingerprint.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A hash of bytes for fingerprints, eight at a time; the same on every machine of one byte order. Not for
+/// adversaries.
+[[nodiscard]] inline std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
+  std::uint64_t hash = mix64(seed ^ bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t n = std::min<std::size_t>(8, bytes.size());
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), n);
+    hash = mix64(hash ^ word);
+    bytes = bytes.subspan(n);
+  }
+  return hash;
+}
+
+/// The same of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
+[[nodiscard]] inline std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
+  constexpr std::size_t part = 1u << 20;
+  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
+  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/from.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class R>
+concept iterable = requires(R& r) {
+  { std::begin(r) } -> std::input_iterator;
+  { std::begin(r) != std::end(r) } -> std::convertible_to<bool>;
+};
+template <class R>
+concept sized_random_access = iterable<const R> && requires(const R& r) {
+  { std::begin(r) } -> std::random_access_iterator;
+  { std::size(r) } -> std::integral;
+};
+template <class R>
+using iterated_value = std::iter_value_t<decltype(std::begin(std::declval<R&>()))>;
+
+/// Types whose bytes are their value: no padding with unspecified contents, no pointers to anything.
+template <class T>
+concept plain_bits = (std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T> &&
+                      !std::is_pointer_v<T>) ||
+                     std::floating_point<T>;
+
+}  // namespace detail
+
+/// The indexed source that `from` makes of a random-access range.
+template <detail::sized_random_access Range>
+class from_source {
+ public:
+  using penstock_part = source_tag;
+  using element = detail::iterated_value<const Range>;
+  static constexpr std::string_view source_name = "from";
+
+  class reader {
+   public:
+    struct worker {};
+    explicit reader(std::shared_ptr<const Range> range) noexcept : range_(std::move(range)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker&, Sink&& sink) const {
+      auto&& item = std::begin(*range_)[static_cast<difference>(p.index)];
+      if constexpr (std::is_trivially_copyable_v<element> && sizeof(element) <= 2 * sizeof(void*)) {
+        sink(static_cast<element>(item));
+      } else {
+        const element& sample = item;
+        sink(sample);
+      }
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+
+   private:
+    using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
+    std::shared_ptr<const Range> range_;
+  };
+
+  explicit from_source(Range range) : range_(std::make_shared<const Range>(std::move(range))) {}
+
+  [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return "from(" + std::to_string(size()) + " samples in memory)";
+  }
+  /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
+  /// and last MiB.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    std::uint64_t hash = mix64(size() ^ 0x66726f6d);
+    if constexpr (detail::plain_bits<element> && requires {
+                    { std::data(*range_) } -> std::convertible_to<const element*>;
+                  }) {
+      return detail::hash_ends(
+          hash, std::as_bytes(std::span<const element>(std::data(*range_), std::size(*range_))));
+    } else if constexpr (std::convertible_to<const element&, bytes_view> ||
+                         std::convertible_to<const element&, std::string_view>) {
+      const auto bytes = [](const element& e) -> bytes_view {
+        if constexpr (std::convertible_to<const element&, bytes_view>)
+          return e;
+        else
+          return bytes_of(e);
+      };
+      const auto add_until_full = [&](auto first, auto last) {
+        for (std::size_t seen = 0; first != last && seen < 1_MiB; ++first) {
+          const element& item = *first;
+          hash = detail::hash_ends(hash, bytes(item));
+          seen += bytes(item).size() + 1;
+        }
+      };
+      const auto first = std::begin(*range_);
+      const auto last =
+          first +
+          static_cast<std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>>(size());
+      add_until_full(first, last);
+      add_until_full(std::make_reverse_iterator(last), std::make_reverse_iterator(first));
+    }
+    return hash;
+  }
+  [[nodiscard]] reader open() const { return reader(range_); }
+
+ private:
+  std::shared_ptr<const Range> range_;
+};
+
+/// The forward-only source that `from` makes of any other range.
+template <detail::iterable Range>
+class from_forward_source {
+  using iterator = decltype(std::begin(std::declval<Range&>()));
+  using sentinel = decltype(std::end(std::declval<Range&>()));
+  // A range that caches its beginning (a filter view) must not be shared by two readers; a copy of a view is
+  // cheap.
+  static constexpr bool copied =
+      !detail::iterable<const Range> && std::forward_iterator<iterator> && std::copyable<Range>;
+  static constexpr bool single_use =
+      !copied && !(detail::iterable<const Range> && std::forward_iterator<iterator>);
+
+  struct shared_range {
+    explicit shared_range(Range r) : range(std::move(r)) {}
+    Range range;
+    std::atomic<bool> taken{false};
+  };
+
+ public:
+  using penstock_part = source_tag;
+  using element = std::iter_value_t<iterator>;
+  static constexpr std::string_view source_name = "from";
+
+  class reader {
+   public:
+    explicit reader(std::shared_ptr<shared_range> range) : range_(std::move(range)) {}
+
+    [[nodiscard]] bool next(element& e) {
+      if (!cursor_)
+        begin();
+      else if (cursor_->at != cursor_->end)
+        ++cursor_->at;
+      if (!(cursor_->at != cursor_->end)) return false;
+      e = *cursor_->at;
+      return true;
+    }
+    void rewind(std::uint64_t) {
+      if (!cursor_) return;
+      if constexpr (single_use)
+        read_twice();
+      else
+        cursor_.reset();
+    }
+
+   private:
+    struct cursor {
+      iterator at;
+      sentinel end;
+    };
+    [[noreturn]] static void read_twice() {
+      throw error(errc::state,
+                  "from: this range can be read once only; collect it into a vector to read it again");
+    }
+    void begin() {
+      if constexpr (single_use)
+        if (range_->taken.exchange(true)) read_twice();
+      cursor_.emplace(cursor{std::begin(range_->range), std::end(range_->range)});
+    }
+
+    std::shared_ptr<shared_range> range_;
+    std::optional<cursor> cursor_;
+  };
+
+  explicit from_forward_source(Range range) : range_(std::make_shared<shared_range>(std::move(range))) {}
+
+  [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
+  /// The same for all ranges: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
+  [[nodiscard]] reader open() const {
+    if constexpr (copied)
+      return reader(std::make_shared<shared_range>(range_->range));
+    else
+      return reader(range_);
+  }
+
+ private:
+  std::shared_ptr<shared_range> range_;
+};
+
+/// The function object behind `from`.
+struct from_fn {
+  template <class Range>
+  [[nodiscard]] auto operator()(Range range) const {
+    if constexpr (detail::sized_random_access<Range>) {
+      return from_source<Range>(std::move(range));
+    } else if constexpr (detail::iterable<Range>) {
+      using element = typename from_forward_source<Range>::element;
+      if constexpr (std::default_initializable<element> && std::movable<element>) {
+        return from_forward_source<Range>(std::move(range));
+      } else {
+        static_assert(std::default_initializable<element> && std::movable<element>,
+                      "penstock: from(range): a range that is read forward needs elements that are movable "
+                      "and can be made empty");
+        return from_source<std::vector<int>>({});
+      }
+    } else {
+      static_assert(detail::iterable<Range>,
+                    "penstock: from(range): this is not a range; give it a vector, a std::span or anything "
+                    "with begin and end");
+      return from_source<std::vector<int>>({});
+    }
+  }
+  template <class T>
+  [[nodiscard]] from_source<std::vector<T>> operator()(std::initializer_list<T> values) const {
+    return from_source<std::vector<T>>(std::vector<T>(values));
+  }
+};
+
+/// A dataset that is in memory, or that an iterator gives.
+///
+/// In: a range, which is moved (or copied, if the caller keeps it) into the plan and shared by its copies; a
+/// `std::span` or a view only borrows, and what it refers to must outlive all plans and runs. Out: a
+/// random-access range of known size gives an indexed source, any other a forward-only one. Samples of class
+/// type are handed on as `const T&`, small plain ones by value;
+/// texts and vectors of bytes are byte elements, which `decode` accepts.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A forward-only one: deterministic
+/// only.
+/// Cost per sample: none when indexed; a copy when forward. No allocation, but for what copying a sample
+/// allocates.
+/// Threads: an indexed range is read by all workers at once, as const; a forward one by one thread at a time.
+/// Throws `errc::state` when a range that can be read once is read again.
+///
+///     auto words = from(std::vector<std::string>{"one", "two"});
+///     auto borrowed = from(std::span<const float>(values));
+inline constexpr from_fn from{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/starts.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Checks where the caller says that shards begin, and shares it; null where there are none.
+[[nodiscard]] inline std::shared_ptr<const std::vector<std::uint64_t>> shared_starts(
+    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts) {
+  if (starts.empty()) return nullptr;
+  if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
+      !std::is_sorted(starts.begin(), starts.end()))
+    throw error(errc::argument, std::string(who) +
+                                    ": the starts of shards must ascend from 0 to the number of samples, " +
+                                    std::to_string(size));
+  return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/generated.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What makes samples: called as const, from many threads, with an index and perhaps a generator of random
+/// numbers.
+template <class F>
+concept sample_generator = std::copy_constructible<F> && (std::invocable<const F&, std::uint64_t> ||
+                                                          std::invocable<const F&, std::uint64_t, rng&>);
+
+/// The source that `generated` makes.
+template <sample_generator F>
+class generated_source {
+  static constexpr bool takes_rng = std::invocable<const F&, std::uint64_t, rng&>;
+  static auto call(const F& f, std::uint64_t seed, std::uint64_t index) -> decltype(auto) {
+    if constexpr (takes_rng) {
+      // epoch 0 always: a dataset is the same in every epoch
+      rng random(seed, 0, index, stream);
+      return f(index, random);
+    } else {
+      return f(index);
+    }
+  }
+  static constexpr std::uint64_t stream = 0x67656e;
+
+ public:
+  using penstock_part = source_tag;
+  using element = std::remove_cvref_t<decltype(call(std::declval<const F&>(), 0, 0))>;
+  static constexpr std::string_view source_name = "generated";
+
+  class reader {
+   public:
+    struct worker {};
+    explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
+
+    template <class Sink>
+    void evaluate(position p, worker&, Sink&& sink) const {
+      sink(call(f_, seed_, p.index));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+
+   private:
+    F f_;
+    std::uint64_t seed_;
+  };
+
+  generated_source(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {}, std::uint64_t seed = 0)
+      : f_(std::move(f)),
+        starts_(detail::shared_starts(source_name, size, std::move(starts))),
+        size_(size),
+        seed_(seed) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
+  /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    penstock::fingerprint sum;
+    sum.add(source_name, size_, seed_);
+    if (starts_)
+      for (const std::uint64_t start : *starts_) sum.add(start);
+    return sum.value();
+  }
+  [[nodiscard]] reader open() const { return reader(*this); }
+
+ private:
+  F f_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::uint64_t size_;
+  std::uint64_t seed_;
+};
+
+/// The function object behind `generated`.
+struct generated_fn {
+  template <class F>
+  [[nodiscard]] auto operator()(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {},
+                                std::uint64_t seed = 0) const {
+    if constexpr (sample_generator<F>) {
+      return generated_source<F>(size, std::move(f), std::move(starts), seed);
+    } else {
+      static_assert(sample_generator<F>,
+                    "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "
+                    "since many threads share it; "
+                    "a mutable lambda is not");
+      const auto nothing = [](std::uint64_t) { return 0; };
+      return generated_source<decltype(nothing)>(size, nothing);
+    }
+  }
+};
+
+/// A dataset that a function makes: sample i is `f(i)`, or `f(i, random)` with random numbers that belong to
+/// sample i.
+///
+/// In: the number of samples; a function of a `std::uint64_t` (and an `rng&`), const-callable, whose result
+/// is the sample (it may be unfinished); perhaps where shards begin (ascending, from 0 to n) and a seed for
+/// the random numbers.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic and lockstep, as long as f is a
+/// function of its arguments.
+/// Cost per sample: that of f, which is inlined; no allocation. Threads: f is called from all workers at
+/// once.
+/// Throws `errc::argument` for starts that do not fit; f's exceptions pass through.
+///
+///     auto squares = generated(1'000, [](std::uint64_t i) { return i * i; });
+///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.normal(); });
+inline constexpr generated_fn generated{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/idx_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The code that IDX files have for numbers of type `T`, or 0 where they have none.
+template <class T>
+inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
+                                     : std::same_as<T, std::int8_t>  ? 0x09
+                                     : std::same_as<T, std::int16_t> ? 0x0b
+                                     : std::same_as<T, std::int32_t> ? 0x0c
+                                     : std::same_as<T, float>        ? 0x0d
+                                     : std::same_as<T, double>       ? 0x0e
+                                                                     : 0;
+
+/// One number of a file, which is big-endian.
+template <class T>
+[[nodiscard]] T idx_number(const std::byte* at) noexcept {
+  std::array<std::byte, sizeof(T)> item;
+  std::memcpy(item.data(), at, sizeof(T));
+  if constexpr (sizeof(T) > 1 && std::endian::native == std::endian::little)
+    std::reverse(item.begin(), item.end());
+  return std::bit_cast<T>(item);
+}
+
+/// A whole IDX file in memory, its header checked against its size.
+struct idx_file {
+  buffer bytes;
+  std::string path;
+  std::uint64_t rows = 0;
+  extents row;
+  std::size_t first = 0;  // where the numbers begin
+  std::size_t row_bytes = 0;
+
+  [[nodiscard]] const std::byte* row_at(std::uint64_t index) const noexcept {
+    return bytes.data() + first + static_cast<std::size_t>(index) * row_bytes;
+  }
+};
+
+/// Takes the bytes of an IDX file of numbers of type `T`; anything but a header that fits them exactly is
+/// `errc::format`.
+/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
+    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+  };
+  const bytes_view all = bytes.view();
+  const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
+  if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
+    throw fail("this is not an IDX file: it does not begin with two zeros", 0);
+  if (octet(2) != idx_code<T>) {
+    constexpr char hex[] = "0123456789abcdef";
+    const auto two = [&](unsigned code) { return std::string("0x") + hex[code >> 4] + hex[code & 15]; };
+    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
+                   " was asked for; see idx<T>",
+               2);
+  }
+  const std::size_t rank = octet(3);
+  if (rank == 0 || rank > extents::max_rank)
+    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
+                   std::to_string(extents::max_rank) + " are supported",
+               3);
+  const std::size_t first = 4 + 4 * rank;
+  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
+  // saturates at what no file can hold: eight lengths of 32 bits may multiply to more than 64 bits
+  const auto times = [](std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 63;
+    return b != 0 && a > most / b ? most : a * b;
+  };
+  idx_file file;
+  file.rows = idx_number<std::uint32_t>(all.data() + 4);
+  std::uint64_t row_bytes = sizeof(T);
+  for (std::size_t i = 1; i < rank; ++i) {
+    const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
+    file.row.push_back(length);
+    row_bytes = times(row_bytes, length);
+  }
+  const std::uint64_t expected = times(row_bytes, file.rows);
+  const std::uint64_t present = all.size() - first;
+  if (expected != present)
+    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
+                   ", but " + std::to_string(present) + " bytes follow it",
+               first);
+  file.first = first;
+  file.row_bytes = static_cast<std::size_t>(row_bytes);
+  file.bytes = std::move(bytes);
+  file.path = std::move(path);
+  return file;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/whole_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
+/// file.
+[[nodiscard]] inline buffer read_whole_file(const std::string& path) {
+  const auto failed = [&](const char* what) {
+    return error(errc::io,
+                 std::string("the file cannot be ") + what + ": " + std::generic_category().message(errno))
+        .in_file(path);
+  };
+  struct descriptor {
+    int number;
+    ~descriptor() {
+      if (number >= 0) ::close(number);
+    }
+  };
+  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) throw failed("opened");
+  struct stat status {};
+  if (::fstat(file.number, &status) != 0) throw failed("opened");
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
+  buffer bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const auto got = ::read(file.number, bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failed("read");
+    if (got == 0)
+      throw error(errc::io, "the file became shorter while it was read").in_file(path).at_offset(filled);
+    filled += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/idx.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Numbers that IDX files can hold.
+template <class T>
+concept idx_value = detail::idx_code<T> != 0;
+
+/// One row of an IDX file, such as an image: an array expression over the file's bytes.
+template <idx_value T>
+class idx_row {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  idx_row(const std::byte* data, const extents& shape, buffer& scratch) noexcept
+      : data_(data), shape_(shape), scratch_(&scratch) {}
+
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  void write_to(T* into) const noexcept {
+    const auto count = static_cast<std::size_t>(shape_.elements());
+    if constexpr (sizeof(T) == 1) {
+      if (count != 0) std::memcpy(into, data_, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
+    }
+  }
+  /// A view of the values: in place where they are bytes, else in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (sizeof(T) == 1) {
+      return {reinterpret_cast<const T*>(data_), shape_};
+    } else {
+      scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
+      T* const values = reinterpret_cast<T*>(scratch_->data());
+      write_to(values);
+      return {values, shape_};
+    }
+  }
+
+ private:
+  const std::byte* data_;
+  extents shape_;
+  buffer* scratch_;
+};
+
+/// The source that `idx` makes of one file.
+template <idx_value T>
+class idx_source {
+ public:
+  using penstock_part = source_tag;
+  using element = idx_row<T>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(std::shared_ptr<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      sink(idx_row<T>(file_->row_at(p.index), file_->row, w.scratch));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
+
+   private:
+    std::shared_ptr<const detail::idx_file> file_;
+  };
+
+  /// Takes the bytes of a file; `path` is for messages.
+  idx_source(buffer bytes, std::string path)
+      : file_(std::make_shared<const detail::idx_file>(
+            detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
+           ")";
+  }
+  /// Of the size and the first and last MiB.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return detail::hash_ends(0x696478, file_->bytes.view());
+  }
+  [[nodiscard]] reader open() const noexcept { return reader(file_); }
+
+  [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
+
+ private:
+  std::shared_ptr<const detail::idx_file> file_;
+};
+
+/// The source that `idx` makes of a file of images and a file of labels.
+template <idx_value T, idx_value Label>
+class idx_pair_source {
+ public:
+  using penstock_part = source_tag;
+  using element = record<field<"image", idx_row<T>>, field<"label", Label>>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(const idx_pair_source& source) noexcept
+        : images_(source.images_), labels_(source.labels_) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const detail::idx_file& images = images_.file();
+      sink(element(idx_row<T>(images.row_at(p.index), images.row, w.scratch),
+                   detail::idx_number<Label>(labels_.file().row_at(p.index))));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return images_.file().row_bytes + sizeof(Label);
+    }
+
+   private:
+    idx_source<T> images_;
+    idx_source<Label> labels_;
+  };
+
+  idx_pair_source(idx_source<T> images, idx_source<Label> labels)
+      : images_(std::move(images)), labels_(std::move(labels)) {
+    if (labels_.file().row.rank() != 0)
+      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
+                                    to_string(labels_.file().row))
+          .in_file(labels_.file().path)
+          .at_offset(3);
+    if (images_.size() != labels_.size())
+      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
+                                    std::to_string(images_.size()) + " images of " + images_.file().path)
+          .in_file(labels_.file().path)
+          .at_offset(4);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
+  }
+  [[nodiscard]] reader open() const noexcept { return reader(*this); }
+
+ private:
+  idx_source<T> images_;
+  idx_source<Label> labels_;
+};
+
+/// The rows of an IDX file, the format of MNIST and its like.
+///
+/// In: a path. Out: array expressions of `T` with the file's shape without its first length (a scalar for a
+/// file of one dimension); the file's big-endian numbers are turned round on the way.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read when
+/// the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation, but for
+/// `finish` of wider numbers.
+/// Threads: any number at once.
+/// Throws `errc::io`; `errc::format` with file and offset when the header does not fit the file's size
+/// exactly, or the file holds other numbers than `T`.
+/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
+///
+///     auto images = idx("train-images-idx3-ubyte") | batch(256);
+template <idx_value T = std::uint8_t>
+[[nodiscard]] idx_source<T> idx(const std::string& path) {
+  return {detail::read_whole_file(path), path};
+}
+
+/// The same for images and their labels: records of "image", an array expression of `T`, and "label", a
+/// `Label`.
+/// Throws also `errc::format` when the two files have different numbers of rows.
+///
+///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
+template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
+[[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
+  return {idx<T>(images), idx<Label>(labels)};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/index_policy.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a source does about the indexes of its shards.
+///
+/// `keep`       uses the file `<shard>.penstock-index` where it is there and belongs to the shard; otherwise
+/// builds the index and
+///              keeps it in that file, or in memory where the folder may not be written
+/// `transient`  the same, but writes no file
+/// `require`    builds nothing: an index that is missing, damaged or made for another state of its shard is
+/// an error that names
+///              both files
+enum class index_policy { keep, transient, require };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What shards a dataset has: their names, bytes and numbers of samples, with a fingerprint of it all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
+/// when the samples do.
+/// A value; copies share their tables. Threads: const after it is made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
+  };
+  /// Where a sample is: the number of its shard, and its number in it.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards) {
+    auto made = std::make_shared<tables>();
+    auto begins = std::make_shared<std::vector<std::uint64_t>>();
+    penstock::fingerprint mark;
+    mark.add("manifest", shards.size());
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const shard& s = shards[i];
+      if (s.samples != 0) {
+        begins->push_back(made->samples);
+        made->filled.push_back(i);
+      }
+      made->samples += s.samples;
+      made->payload += s.payload;
+      made->bytes += s.bytes;
+      mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+    }
+    if (begins->empty()) begins->push_back(0);
+    begins->push_back(made->samples);
+    made->fingerprint = mark.value();
+    made->starts = std::move(begins);
+    made->shards = std::move(shards);
+    tables_ = std::move(made);
+  }
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept { return tables_->shards; }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where the shards that have samples begin, and last the number of samples.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+    return tables_->starts;
+  }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept {
+    const auto& starts = *tables_->starts;
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
+    return {tables_->filled[which], index - starts[which], starts[which]};
+  }
+
+ private:
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    std::shared_ptr<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  std::shared_ptr<const tables> tables_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/member_name.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+struct split_path {
+  std::string_view key;
+  std::string_view suffix;
+};
+
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Nothing for what is no part of a sample. Exactly the regular expression
+/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename that begins with a dot, `a/.b`, the key
+/// is `a/` if the folder's own name has no dot.
+/// Source: webdataset, tariterators.py, base_plus_ext.
+[[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    if (base == 0) return std::nullopt;
+    const std::size_t above = slash == 0 ? std::string_view::npos : path.rfind('/', slash - 1);
+    const std::size_t from = above == std::string_view::npos ? 0 : above + 1;
+    if (path.substr(from, base - from).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return split_path{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+/// Whether WebDataset leaves the member out: `__x__`, alone or as the first folder.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] inline bool skipped_member(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  const std::string_view first = path.substr(0, slash);
+  if (!first.starts_with("__") || !first.ends_with("__")) return false;
+  return slash == std::string_view::npos || first.size() >= 4;
+}
+
+[[nodiscard]] inline std::string lower_case(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_index.hpp
+
+/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
+/// described in docs/index.md: fixed-width little-endian tables, read in place.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load_little(const std::byte* from) noexcept {
+  T value{};
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, from, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(from[i]) << (8 * i));
+  }
+  return value;
+}
+
+template <std::unsigned_integral T>
+inline void store_little(std::byte* to, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(to, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
+/// attackers.
+[[nodiscard]] inline std::uint64_t checksum(bytes_view bytes) noexcept {
+  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
+  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
+  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
+  const std::size_t size = bytes.size();
+  std::size_t at = 0;
+  for (; size - at >= 32; at += 32) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
+    }
+  }
+  std::uint64_t sum = size;
+  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
+  for (; at < size; at += 8) {
+    std::array<std::byte, 8> last{};
+    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
+    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
+  }
+  return sum;
+}
+
+/// The first 128 bytes: what a plan needs to know of a shard.
+struct index_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTIDX";
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t shard_size = 0;
+  std::uint64_t shard_stamp = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t members = 0;
+  std::uint64_t suffixes = 0;
+  std::uint64_t suffix_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t payload = 0;  ///< bytes in all members
+  std::uint64_t content = 0;  ///< checksum of everything after the header
+
+  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
+  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
+  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
+  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  void store(std::byte* to) const noexcept {
+    std::memset(to, 0, size);
+    std::memcpy(to, magic.data(), magic.size());
+    store_little<std::uint32_t>(to + 8, version);
+    store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+    std::byte* field = to + 16;
+    for (const std::uint64_t value :
+         {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
+      store_little<std::uint64_t>(field, value);
+      field += 8;
+    }
+    store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+  }
+
+  /// Nothing where the bytes are no header of this version, or were damaged.
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept {
+    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+      return std::nullopt;
+    const std::byte* from = bytes.data();
+    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+      return std::nullopt;
+    if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+    index_header h;
+    const std::byte* field = from + 16;
+    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
+                                 &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
+      *value = load_little<std::uint64_t>(field);
+      field += 8;
+    }
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
+        h.key_bytes > most) {
+      return std::nullopt;
+    }
+    return h;
+  }
+};
+
+/// The tables of an index, in place. The bytes belong to somebody else.
+class shard_index {
+ public:
+  shard_index() = default;
+
+  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
+  /// are no such index.
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept {
+    const auto header = index_header::load(bytes);
+    if (!header || bytes.size() != header->file_size()) return std::nullopt;
+    if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+    shard_index index;
+    index.header_ = *header;
+    index.base_ = bytes.data();
+    index.members_ = bytes.data() + header->members_at();
+    index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+    index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+    index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+    if (!index.consistent()) return std::nullopt;
+    return index;
+  }
+
+  [[nodiscard]] const index_header& header() const noexcept { return header_; }
+  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
+  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
+    const std::uint32_t begin = key_begin(sample);
+    return {keys_ + begin, key_begin(sample + 1) - begin};
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
+    return (place(member) >> 24) * 512;
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
+  }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
+  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
+    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
+  }
+  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
+    const std::uint32_t number = suffix_number(member);
+    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
+    return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
+  }
+  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
+  }
+  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
+    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
+  }
+
+  [[nodiscard]] bool consistent() const noexcept {
+    if (first_member(0) != 0 || key_begin(0) != 0) return false;
+    for (std::uint64_t i = 0; i < header_.samples; ++i) {
+      if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+    }
+    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+      return false;
+    std::uint32_t before = 0;
+    for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+      if (suffix_end(i) < before) return false;
+      before = suffix_end(i);
+    }
+    if (before != header_.suffix_bytes) return false;
+    std::uint64_t end = 0;
+    for (std::uint32_t i = 0; i < header_.members; ++i) {
+      if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+          size(i) > header_.shard_size - offset(i)) {
+        return false;
+      }
+      end = offset(i) + size(i);
+    }
+    return true;
+  }
+
+  index_header header_;
+  const std::byte* base_ = nullptr;
+  const std::byte* members_ = nullptr;
+  const std::byte* suffix_ends_ = nullptr;
+  const char* suffixes_ = nullptr;
+  const char* keys_ = nullptr;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_header.hpp
+
+/// One header block of a tar archive, in all the dialects that occur: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: what stands before its first NUL.
+[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset,
+                                                 std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
+/// is neither, negative, or too large for a file.
+[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                               std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+[[nodiscard]] inline bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
+/// writers did.
+[[nodiscard]] inline bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  std::int64_t plain = 8 * ' ';
+  std::int64_t with_sign = 8 * ' ';
+  for (std::size_t i = 0; i < block_size; ++i) {
+    if (i >= 148 && i < 156) continue;
+    plain += static_cast<unsigned char>(block[i]);
+    with_sign += static_cast<signed char>(block[i]);
+  }
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+/// The path in the header itself. GNU headers have no prefix: other things stand there.
+[[nodiscard]] inline std::string header_path(bytes_view block) {
+  const std::string_view own = text_field(block, 0, 100);
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) != 0) return std::string(own);
+  const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+  const std::string_view prefix = text_field(block, 345, star ? 131 : 155);
+  return prefix.empty() ? std::string(own) : std::string(prefix) + "/" + std::string(own);
+}
+
+/// What pax records say about a member; an empty value takes back what an earlier record said.
+struct pax_records {
+  std::optional<std::string> path;
+  std::optional<std::string> sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts all of the record.
+  void read(bytes_view body) {
+    std::string_view rest = text_of(body);
+    while (!rest.empty() && rest.front() != '\0') {
+      std::uint64_t length = 0;
+      const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+      const auto digits = static_cast<std::size_t>(end - rest.data());
+      if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+          rest[static_cast<std::size_t>(length) - 1] != '\n') {
+        throw error(errc::format, "a pax header holds a record whose length is wrong");
+      }
+      const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
+      rest.remove_prefix(static_cast<std::size_t>(length));
+      const std::size_t equals = record.find('=');
+      if (equals == std::string_view::npos || equals == 0) {
+        throw error(errc::format, "a pax header holds a record without a keyword");
+      }
+      take(record.substr(0, equals), record.substr(equals + 1));
+    }
+  }
+
+ private:
+  void take(std::string_view key, std::string_view value) {
+    if (key == "path" || key == "GNU.sparse.name") {
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      auto& mine = key == "path" ? path : sparse_path;
+      if (value.empty()) {
+        mine.reset();
+      } else {
+        mine = std::string(value);
+      }
+    } else if (key == "size") {
+      size.reset();
+      if (value.empty()) return;
+      std::uint64_t parsed = 0;
+      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+      if (problem != std::errc{} || end != value.data() + value.size() ||
+          parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        throw error(errc::format, "a pax header gives a size that is not a number");
+      }
+      size = parsed;
+    }
+    if (key.starts_with("GNU.sparse.")) sparse = true;
+  }
+};
+
+/// The name of the compression that the first bytes of a file show, or nothing.
+[[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
+  const auto starts = [head](std::initializer_list<unsigned char> magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+  };
+  if (starts({0x1f, 0x8b})) return "gzip";
+  if (starts({0x1f, 0x9d})) return "compress (.Z)";
+  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
+  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
+  if (starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  return {};
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/concepts.hpp
+
+/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
+/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
+/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
+namespace penstock::inline v0_1 {
+
+/// The number of an object in a session: the place of its name in `storage.names()`.
+using object_id = std::uint32_t;
+
+/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
+/// the ETag).
+struct object_signature {
+  std::uint64_t size = 0;
+  std::uint64_t stamp = 0;
+  friend auto operator<=>(const object_signature&, const object_signature&) = default;
+};
+
+/// One range of one object and where its bytes shall go.
+struct read_request {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  mutable_bytes into;
+};
+
+/// What a run reads through. All members may be called from many threads at once.
+///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
+///   signature(id)                   its size and stamp
+///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
+///                                   that names object and offset
+///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
+///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
+///                                   returns; `error` is null on success. `requests` must live until the last call
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
+template <class S>
+concept storage_session =
+    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
+             void (*done)(std::size_t, std::exception_ptr)) {
+      { s.size(id) } -> std::same_as<std::uint64_t>;
+      { s.signature(id) } -> std::same_as<object_signature>;
+      s.read(id, n, into);
+      s.read_many(requests, done);
+      s.will_need(id, n, n);
+      { S::views } -> std::convertible_to<bool>;
+    };
+
+/// A session that can show bytes in place: mapped files, memory.
+template <class S>
+concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
+  { s.view(id, n, n) } -> std::same_as<bytes_view>;
+};
+
+/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
+///   names()      the objects, in order; brace patterns are expanded
+///   connect()    a session for them
+template <class S>
+concept storage = std::copy_constructible<S> && requires(const S& s) {
+  typename S::session;
+  requires storage_session<typename S::session>;
+  { s.names() } -> std::convertible_to<std::span<const std::string>>;
+  { s.connect() } -> std::same_as<typename S::session>;
+};
+
+/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
+/// file beside it.
+template <class S>
+concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A member that holds a file's bytes.
+struct member {
+  std::string_view path;
+  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored with the holes left out
+};
+
+/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
+/// together.
+template <storage_session Session>
+class header_reader {
+ public:
+  header_reader(Session& session, object_id id, std::uint64_t size)
+      : session_(session), id_(id), size_(size) {}
+
+  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+    if constexpr (viewing_session<Session>) {
+      return session_.view(id_, offset, count);
+    } else {
+      if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+      return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t smallest = 2048;
+  static constexpr std::uint64_t largest = 256 * 1024;
+  static constexpr std::uint64_t close_by = 32 * 1024;
+
+  void fill(std::uint64_t offset, std::size_t count) {
+    const std::uint64_t end = begin_ + window_.size();
+    const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
+    ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+    window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+    begin_ = offset;
+    session_.read(id_, offset, window_.span());
+  }
+
+  Session& session_;
+  object_id id_;
+  std::uint64_t size_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_ = smallest;
+  buffer window_;
+};
+
+/// Calls `visit(member)` for each file in the archive, in order. Reads headers only. Ends at the first zero
+/// block or at the end of the object. Throws errc::format with the offset, and the path where it is known,
+/// for what is not a whole tar archive.
+template <storage_session Session, class Visit>
+void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
+  constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
+  header_reader<Session> in(session, id, size);
+  pax_records everywhere;
+  std::optional<pax_records> records;  // of the next member; begins as what holds everywhere
+  std::optional<std::string> long_path;
+  std::uint64_t at = 0;
+  std::uint64_t first = 0;
+  bool extended = false;
+
+  if (size == 0)
+    throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+  const auto compressed =
+      compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
+  const bool whole_block = size >= block_size;
+  if (!compressed.empty() && !(whole_block && checksum_matches(in.get(0, block_size)))) {
+    throw error(
+        errc::format,
+        "the archive is compressed with " + std::string(compressed) +
+            ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
+        .at_offset(0);
+  }
+  while (at < size) {
+    if (size - at < block_size) {
+      throw error(errc::format, "the archive is cut off within a header").at_offset(at);
+    }
+    const bytes_view block = in.get(at, block_size);
+    if (is_zero(block)) break;
+    if (!checksum_matches(block)) {
+      throw error(errc::format, at == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                        : "the checksum of a tar header is wrong")
+          .at_offset(at);
+    }
+    if (!extended) first = at;
+    const char type = static_cast<char>(block[156]);
+    std::string path = header_path(block);
+    const auto stored = number_field(block, 124, 12);
+    std::uint64_t data = at + block_size;
+
+    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+      if (!stored || *stored > longest_extension) {
+        throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at);
+      }
+      if (*stored > size - data)
+        throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
+      const bytes_view body = in.get(data, static_cast<std::size_t>(*stored));
+      try {
+        if (type == 'g') {
+          everywhere.read(body);
+        } else if (type == 'L') {
+          long_path = std::string(text_field(body, 0, body.size()));
+        } else if (type != 'K') {
+          if (!records) records = everywhere;
+          records->read(body);
+        }
+      } catch (error& e) {
+        e.at_offset(at);
+        throw;
+      }
+      extended = true;
+      at = data + padded(*stored);
+      continue;
+    }
+
+    const pax_records& known = records ? *records : everywhere;
+    const bool sparse = type == 'S' || known.sparse;
+    const bool folder = type == '5' || (type == '\0' && path.ends_with('/'));
+    if (known.path) {
+      path = *known.path;
+    } else if (known.sparse_path) {
+      path = *known.sparse_path;
+    } else if (long_path) {
+      path = *long_path;
+    }
+    const auto bytes = known.size ? known.size : stored;
+    const bool has_data = !folder && !(type >= '1' && type <= '6');
+    if (!bytes && has_data) {
+      throw error(errc::format, "the size of a member is not a number, or is negative")
+          .at_offset(at)
+          .for_key(path);
+    }
+    if (type == 'S') {  // old GNU sparse files: blocks with the rest of the map stand before the data
+      bool more = block[482] != std::byte{0};
+      while (more) {
+        if (size - data < block_size) {
+          throw error(errc::format, "the archive is cut off within the map of a sparse file")
+              .at_offset(data)
+              .for_key(path);
+        }
+        more = in.get(data, block_size)[504] != std::byte{0};
+        data += block_size;
+        if (data > size) break;
+      }
+    }
+    at = data;
+    if (has_data) {
+      if (*bytes > size - data) {
+        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " +
+                                      std::to_string(*bytes) + " bytes, and " + std::to_string(size - data) +
+                                      " are left")
+            .at_offset(data)
+            .for_key(path);
+      }
+      at = data + padded(*bytes);
+      const bool regular = type == '0' || type == '\0' || type == '7' || type == 'S';
+      if (regular) visit(member{path, first, data, *bytes, sparse});
+    }
+    records.reset();
+    long_path.reset();
+    extended = false;
+  }
+  if (extended && (records || long_path)) {
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/index_builder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Groups members into samples by the rules of WebDataset, and makes the index of the shard.
+class index_builder {
+ public:
+  /// Takes the next member of the archive; what belongs to no sample is passed over.
+  void add(const member& m) {
+    if (skipped_member(m.path)) return;
+    const auto parts = split_member(m.path);
+    if (!parts) return;
+    if (m.sparse) {
+      throw error(errc::format, "'" + std::string(m.path) +
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
+          .at_offset(m.header)
+          .for_key(parts->key);
+    }
+    if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+    const std::uint32_t suffix = number_of(lower_case(parts->suffix));
+    if (last_seen_[suffix] == samples_.size()) {
+      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'")
+          .at_offset(m.header)
+          .for_key(parts->key);
+    }
+    last_seen_[suffix] = samples_.size();
+    check_room(members_.size(), "members");
+    members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+    payload_ += m.size;
+  }
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  /// The key of the sample that the next member may still belong to.
+  [[nodiscard]] std::string_view last_key() const noexcept {
+    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
+  }
+
+  /// The index as bytes, for a shard of this size and stamp.
+  [[nodiscard]] buffer finish(object_signature shard) const {
+    index_header header;
+    header.shard_size = shard.size;
+    header.shard_stamp = shard.stamp;
+    header.samples = samples_.size();
+    header.members = members_.size();
+    header.suffixes = suffixes_.size();
+    for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+    header.key_bytes = keys_.size();
+    header.payload = payload_;
+    check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
+
+    buffer out(static_cast<std::size_t>(header.file_size()));
+    std::byte* to = out.data() + index_header::size;
+    const auto put = [&to](auto value) {
+      store_little(to, value);
+      to += sizeof(value);
+    };
+    for (const sample& s : samples_) {
+      put(s.first);
+      put(s.key);
+    }
+    put(static_cast<std::uint32_t>(members_.size()));
+    put(static_cast<std::uint32_t>(keys_.size()));
+    for (const entry& m : members_) {
+      put(m.place);
+      put(m.size);
+    }
+    std::uint32_t end = 0;
+    for (const std::string& suffix : suffixes_) {
+      end += static_cast<std::uint32_t>(suffix.size());
+      put(end);
+    }
+    const auto copy = [&to](std::string_view text) {
+      if (!text.empty()) std::memcpy(to, text.data(), text.size());
+      to += text.size();
+    };
+    for (const std::string& suffix : suffixes_) copy(suffix);
+    copy(keys_);
+    header.content = checksum(out.view().subspan(index_header::size));
+    header.store(out.data());
+    return out;
+  }
+
+ private:
+  struct sample {
+    std::uint32_t first;
+    std::uint32_t key;
+  };
+  struct entry {
+    std::uint64_t place;
+    std::uint64_t size;
+  };
+
+  static void check_room(std::size_t used, const char* what) {
+    if (used >= std::numeric_limits<std::uint32_t>::max()) {
+      throw error(errc::format, std::string("a shard may not have more than 4,294,967,295 ") + what);
+    }
+  }
+
+  void open_sample_of(std::string_view key) {
+    check_room(keys_.size() + key.size(), "bytes of keys");
+    samples_.push_back(
+        {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+    keys_ += key;
+  }
+
+  // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
+  std::uint32_t number_of(std::string suffix) {
+    const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+    if (next < suffixes_.size() && suffixes_[next] == suffix) {
+      guess_ = next;
+      return static_cast<std::uint32_t>(next);
+    }
+    const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+    if (fresh) {
+      if (suffixes_.size() == (1u << 24))
+        throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+      suffixes_.push_back(std::move(suffix));
+      last_seen_.push_back(0);
+    }
+    guess_ = found->second;
+    return found->second;
+  }
+
+  std::vector<sample> samples_;
+  std::vector<entry> members_;
+  std::string keys_;
+  std::vector<std::string> suffixes_;
+  std::vector<std::size_t> last_seen_;  // by suffix: the number of samples when it was last met
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::uint64_t payload_ = 0;
+  std::size_t guess_ = 0;
+};
+
+/// Makes the index of an object in one pass over its headers.
+template <storage_session Session>
+[[nodiscard]] buffer build_index(Session& session, object_id id, const std::string& name) {
+  try {
+    const object_signature shard = session.signature(id);
+    index_builder builder;
+    scan(session, id, shard.size, [&builder](const member& m) { builder.add(m); });
+    if (session.signature(id) != shard) {
+      throw error(errc::io, "the shard was changed while its index was built");
+    }
+    return builder.finish(shard);
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/output_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A descriptor that is closed when it goes.
+class owned_descriptor {
+ public:
+  owned_descriptor() = default;
+  explicit owned_descriptor(int value) noexcept : value_(value) {}
+  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~owned_descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+/// A file that appears under its name when it is complete, or not at all.
+///
+/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
+/// a commit the temporary file is removed.
+class output_file {
+ public:
+  explicit output_file(std::string path)
+      : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
+    opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (opened_.get() < 0) throw failure("create");
+  }
+  output_file(output_file&& other) noexcept
+      : path_(std::move(other.path_)),
+        temporary_(std::exchange(other.temporary_, {})),
+        opened_(std::move(other.opened_)),
+        pending_(std::move(other.pending_)),
+        size_(other.size_) {}
+  output_file& operator=(output_file&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(temporary_, other.temporary_);
+    std::swap(opened_, other.opened_);
+    std::swap(pending_, other.pending_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~output_file() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  void write(bytes_view bytes) {
+    size_ += bytes.size();
+    if (bytes.size() < together - pending_.size()) {
+      if (pending_.capacity() == 0) {
+        pending_.resize_for_overwrite(together);
+        pending_.clear();
+      }
+      pending_.append(bytes);
+      return;
+    }
+    flush();
+    write_out(bytes);
+  }
+
+  /// Makes the file complete and visible. What it then is.
+  object_signature commit() {
+    flush();
+    struct stat status {};
+    if (::fsync(opened_.get()) != 0 || ::fstat(opened_.get(), &status) != 0) throw failure("write");
+    if (::close(opened_.release()) != 0) throw failure("write");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+      throw failure("rename the finished file to its name");
+    temporary_.clear();
+    return {size_, static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                       static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+  }
+
+ private:
+  static constexpr std::size_t together = std::size_t{1} << 20;
+
+  static std::string unique_ending() {
+    static std::atomic<std::uint64_t> count{0};
+    const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+    const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
+    return std::to_string(::getpid()) + "-" + std::to_string(drawn);
+  }
+
+  void flush() {
+    write_out(pending_.view());
+    pending_.clear();
+  }
+
+  void write_out(bytes_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(opened_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw failure("write");
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  [[nodiscard]] error failure(std::string_view doing) const {
+    const int code = errno;
+    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
+        .in_file(path_);
+  }
+
+  std::string path_;
+  std::string temporary_;
+  owned_descriptor opened_;
+  buffer pending_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/index_file.hpp
+
+/// Index files beside their shards.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+[[nodiscard]] inline std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+
+enum class index_state { good, missing, unreadable, damaged, stale };
+
+[[nodiscard]] inline const char* to_text(index_state state) noexcept {
+  switch (state) {
+    case index_state::good:
+      return "is in order";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
+  }
+  return "";
+}
+
+inline bool read_all(int from, mutable_bytes into) noexcept {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+/// An open index file and its size.
+struct opened_index {
+  owned_descriptor number;
+  std::uint64_t size = 0;
+  index_state state = index_state::good;
+
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number.get() < 0) {
+      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
+    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      state = index_state::unreadable;
+    } else {
+      size = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+};
+
+/// Reads the header of the index beside `shard`, and nothing else of it.
+[[nodiscard]] inline std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                                     object_signature expected) {
+  const opened_index file_of_index(index_path(shard));
+  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
+  std::array<std::byte, index_header::size> head;
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
+  const auto header = index_header::load(head);
+  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
+  if (object_signature{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
+  return {index_state::good, *header};
+}
+
+/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
+class loaded_index {
+ public:
+  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
+  /// too many mappings already, it is read instead.
+  [[nodiscard]] static std::unique_ptr<const loaded_index> from_file(const std::string& shard) {
+    const opened_index file_of_index(index_path(shard));
+    if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+    std::unique_ptr<loaded_index> made(new loaded_index);
+    const auto size = static_cast<std::size_t>(file_of_index.size);
+    void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+    if (where != MAP_FAILED) {
+      made->mapped_ = {static_cast<const std::byte*>(where), size};
+      return checked(std::move(made), made->mapped_);
+    }
+    auto copy = std::make_shared<buffer>(size);
+    if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+    return from_buffer(std::move(copy));
+  }
+
+  [[nodiscard]] static std::unique_ptr<const loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+    std::unique_ptr<loaded_index> made(new loaded_index);
+    const bytes_view view = bytes->view();
+    made->owned_ = std::move(bytes);
+    return checked(std::move(made), view);
+  }
+
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  ~loaded_index() {
+    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+  }
+
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+
+ private:
+  loaded_index() = default;
+
+  static std::unique_ptr<const loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+    const auto tables = shard_index::over(bytes);
+    if (!tables) return nullptr;
+    made->tables_ = *tables;
+    return made;
+  }
+
+  shard_index tables_;
+  bytes_view mapped_;
+  std::shared_ptr<const buffer> owned_;
+};
+
+/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
+/// written.
+inline bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+  try {
+    output_file out(index_path(shard));
+    out.write(bytes);
+    out.commit();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_format.hpp
+
+/// Tar headers as they are written: ustar, and pax where ustar has no room.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::array<std::byte, 10240> zeros{};
+
+/// The zeros that fill the last block of a member.
+[[nodiscard]] inline bytes_view padding_after(std::uint64_t size) noexcept {
+  return bytes_view(zeros).first(static_cast<std::size_t>(padded(size) - size));
+}
+
+/// Two zero blocks, and more up to a multiple of twenty blocks, as all tar programs write by default.
+[[nodiscard]] inline std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
+  const auto rest = static_cast<std::size_t>((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
+  return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
+}
+
+/// Where a path is cut into prefix and name; nothing where ustar cannot hold it. Zero: no prefix is needed.
+[[nodiscard]] inline std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
+  if (path.size() <= 100) return 0;
+  if (path.size() > 256) return std::nullopt;
+  const std::size_t cut = path.rfind('/', 155);
+  if (cut == std::string_view::npos || cut == 0 || path.size() - cut - 1 > 100 || cut + 1 == path.size())
+    return std::nullopt;
+  return cut;
+}
+
+inline void put_text(std::byte* block, std::size_t offset, std::size_t size, std::string_view text) noexcept {
+  std::memcpy(block + offset, text.data(), std::min(size, text.size()));
+}
+
+/// Octal digits with leading zeros and a NUL at the end, as all tar programs write them.
+inline void put_number(std::byte* block, std::size_t offset, std::size_t size, std::uint64_t value) noexcept {
+  for (std::size_t i = size - 1; i-- > 0; value >>= 3)
+    block[offset + i] = static_cast<std::byte>('0' + (value & 7u));
+}
+
+template <class Options>
+void append_block(buffer& out, std::string_view prefix, std::string_view name, std::uint64_t size, char type,
+                  const Options& options) {
+  std::array<std::byte, block_size> block{};
+  put_text(block.data(), 0, 100, name);
+  put_number(block.data(), 100, 8, options.mode & 07777u);
+  put_number(block.data(), 108, 8, 0);
+  put_number(block.data(), 116, 8, 0);
+  put_number(block.data(), 124, 12, size);
+  put_number(block.data(), 136, 12, options.mtime);
+  block[156] = static_cast<std::byte>(type);
+  put_text(block.data(), 257, 8, std::string_view("ustar\00000", 8));
+  put_text(block.data(), 265, 31, options.owner);
+  put_text(block.data(), 297, 31, options.group);
+  put_number(block.data(), 329, 8, 0);
+  put_number(block.data(), 337, 8, 0);
+  put_text(block.data(), 345, 155, prefix);
+  std::uint64_t sum = 8 * ' ';
+  for (const std::byte b : block) sum += static_cast<unsigned char>(b);
+  put_number(block.data(), 148, 7, sum);
+  block[155] = std::byte{' '};
+  out.append(block);
+}
+
+/// `LENGTH KEY=VALUE\n`, where LENGTH counts itself.
+[[nodiscard]] inline std::string pax_record(std::string_view key, std::string_view value) {
+  const std::size_t rest = key.size() + value.size() + 3;
+  std::size_t length = rest + std::to_string(rest).size();
+  if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
+  return std::to_string(length) + " " + std::string(key) + "=" + std::string(value) + "\n";
+}
+
+/// The header of a regular file, after a pax header where its name or size needs one.
+template <class Options>
+void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
+  constexpr std::uint64_t most_in_octal = std::uint64_t{1} << 33;
+  const auto cut = ustar_cut(path);
+  if (!cut || size >= most_in_octal) {
+    std::string records;
+    if (!cut) records += pax_record("path", path);
+    if (size >= most_in_octal) records += pax_record("size", std::to_string(size));
+    append_block(out, "", "././@PaxHeader", records.size(), 'x', options);
+    out.append(bytes_of(records));
+    out.append(padding_after(records.size()));
+  }
+  const std::size_t at = cut.value_or(0);
+  const std::string_view prefix = path.substr(0, at);
+  const std::string_view name = at == 0 ? path : path.substr(at + 1);
+  append_block(out, prefix, name.substr(0, 100), size >= most_in_octal ? 0 : size, '0', options);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar_writer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `tar_writer`. With the defaults the same samples give the same bytes, whenever and by whom they
+/// are written.
+struct tar_writer_options {
+  std::uint64_t mtime = 0;  ///< seconds since 1970
+  std::uint32_t mode = 0444;
+  std::string owner = "bigdata";  ///< what WebDataset writes
+  std::string group = "bigdata";
+  /// Also writes the index of the shard beside it, so that its first reader need not build it.
+  bool index = false;
+};
+
+/// One member of a sample that is to be written: a suffix and its bytes.
+struct tar_member {
+  std::string_view suffix;
+  bytes_view bytes;
+
+  tar_member(std::string_view name, bytes_view content) noexcept : suffix(name), bytes(content) {}
+  tar_member(std::string_view name, std::string_view text) noexcept : suffix(name), bytes(bytes_of(text)) {}
+};
+
+/// Writes one shard in the WebDataset format: a tar archive with the members of a sample next to each other.
+///
+///     tar_writer out("train-000000.tar");
+///     out.write("0001", {{"jpg", jpeg_bytes}, {"cls", "7"}});
+///     out.close();
+///
+/// In: keys and members; out: a ustar archive, with pax headers only where a name or size needs them, read by
+/// GNU tar, Python's tarfile and WebDataset. The file appears under its name at `close`, complete and flushed
+/// to the disk; a writer that is destroyed before leaves nothing. Instead of a path it takes any callable
+/// that accepts a `bytes_view`.
+/// Errors: errc::argument for a name that would not be read back as it was given (a dot or an upper-case
+/// letter at the wrong place, a suffix twice, the key of the sample before), errc::io with the path when the
+/// file cannot be written. After an error of the second kind nothing more may be written.
+/// Threads: one at a time. Source of the format: POSIX.1-2017, pax; the GNU tar manual.
+template <class Sink = detail::tar::output_file>
+class tar_writer {
+  static constexpr bool to_file = std::same_as<Sink, detail::tar::output_file>;
+
+ public:
+  explicit tar_writer(std::string_view path, tar_writer_options options = {})
+    requires to_file
+      : sink_(std::in_place, std::string(path)), options_(std::move(options)), name_(path) {}
+  explicit tar_writer(Sink sink, tar_writer_options options = {})
+    requires std::invocable<Sink&, bytes_view>
+      : sink_(std::move(sink)), options_(std::move(options)) {
+    if (options_.index)
+      throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
+  }
+
+  /// Appends a sample. The members stand in the archive in the order given.
+  void write(std::string_view key, std::span<const tar_member> members) {
+    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_).for_key(key);
+    check(key, members);
+    failed_ = true;  // until the sample is complete
+    for (const tar_member& m : members) {
+      path_.assign(key).append(".").append(m.suffix);
+      header_.clear();
+      detail::tar::append_headers(header_, path_, m.bytes.size(), options_);
+      const std::uint64_t begin = written_;
+      put(header_.view());
+      index_.add({path_, begin, written_, m.bytes.size(), false});
+      put(m.bytes);
+      put(detail::tar::padding_after(m.bytes.size()));
+    }
+    failed_ = false;
+  }
+  void write(std::string_view key, std::initializer_list<tar_member> members) {
+    write(key, std::span<const tar_member>(members.begin(), members.size()));
+  }
+
+  /// Ends the archive and makes the file visible. What the shard then is, as a manifest has it.
+  manifest::shard close() {
+    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
+    closed_ = true;
+    for (const bytes_view part : detail::tar::end_of_archive(written_)) put(part);
+    object_signature written{written_, 0};
+    if constexpr (to_file) written = sink_->commit();
+    const buffer index = index_.finish(written);
+    if (options_.index && !detail::tar::keep_index(name_, index.view())) {
+      throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
+    }
+    sink_.reset();
+    return {name_, written_, index_.samples(), index_.payload(),
+            detail::tar::index_header::load(index.view())->content};
+  }
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return index_.samples(); }
+  /// Bytes of members written so far, without headers and padding.
+  [[nodiscard]] std::uint64_t payload() const noexcept { return index_.payload(); }
+  /// Bytes of the archive written so far.
+  [[nodiscard]] std::uint64_t size() const noexcept { return written_; }
+
+ private:
+  void put(bytes_view bytes) {
+    if constexpr (to_file) {
+      sink_->write(bytes);
+    } else {
+      (*sink_)(bytes);
+    }
+    written_ += bytes.size();
+  }
+
+  // What is written must be read back as the same samples.
+  void check(std::string_view key, std::span<const tar_member> members) {
+    const auto refuse = [&](const std::string& why) {
+      throw error(errc::argument, why).in_file(name_).for_key(key);
+    };
+    if (members.empty()) refuse("a sample needs at least one member");
+    if (samples() != 0 && index_.last_key() == key)
+      refuse("the sample before has the same key: the two would be read as one");
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      path_.assign(key).append(".").append(members[i].suffix);
+      if (path_.find('\0') != std::string::npos) refuse("a key or suffix may not hold a NUL");
+      const auto parts = detail::tar::split_member(path_);
+      if (!parts || parts->key != key || path_.starts_with('/')) {
+        refuse("'" + path_ +
+               "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
+               "and a key may be neither empty nor absolute");
+      }
+      if (detail::tar::skipped_member(path_)) refuse("'" + path_ + "' would be passed over by readers");
+      if (detail::tar::lower_case(members[i].suffix) != members[i].suffix) {
+        refuse("the suffix '" + std::string(members[i].suffix) +
+               "' has upper-case letters, which readers lower");
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        if (members[j].suffix == members[i].suffix)
+          refuse("the suffix '" + std::string(members[i].suffix) + "' stands twice");
+      }
+    }
+  }
+
+  std::optional<Sink> sink_;
+  tar_writer_options options_;
+  std::string name_;
+  detail::tar::index_builder index_;
+  std::string path_;
+  buffer header_;
+  std::uint64_t written_ = 0;
+  bool closed_ = false;
+  bool failed_ = false;
+};
+
+template <class Path>
+  requires std::is_convertible_v<const Path&, std::string_view>
+tar_writer(const Path&) -> tar_writer<detail::tar::output_file>;
+template <class Path>
+  requires std::is_convertible_v<const Path&, std::string_view>
+tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::tar::output_file>;
+template <std::invocable<bytes_view> Sink>
+tar_writer(Sink) -> tar_writer<Sink>;
+template <std::invocable<bytes_view> Sink>
+tar_writer(Sink, tar_writer_options) -> tar_writer<Sink>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/shard_writer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `shard_writer`; the bounds are those of WebDataset's ShardWriter.
+struct shard_writer_options {
+  std::uint64_t maxcount = 100'000;  ///< samples in a shard
+  /// bytes of members in a shard; the sample that passes it is the shard's last
+  std::uint64_t maxsize = 3'000'000'000u;
+  std::uint64_t start_shard = 0;  ///< the number of the first shard
+  tar_writer_options tar = {};
+};
+
+/// Writes samples into numbered shards, a new one when the last is full.
+///
+///     shard_writer out("train-%06d.tar", {.maxcount = 10'000});
+///     out.write(key, {{"jpg", jpeg_bytes}, {"cls", "7"}});
+///     manifest all = out.close();
+///
+/// In: as `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without `%`,
+/// to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a manifest.
+/// A writer that is destroyed without `close` removes the shard it was at and leaves those before.
+/// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
+class shard_writer {
+ public:
+  explicit shard_writer(std::string_view pattern, shard_writer_options options = {})
+      : options_(std::move(options)), next_(options_.start_shard) {
+    parse(pattern);
+    if (options_.maxcount == 0) throw error(errc::argument, "a shard needs room for at least one sample");
+  }
+
+  void write(std::string_view key, std::span<const tar_member> members) {
+    if (closed_) throw error(errc::state, "this shard_writer is closed").for_key(key);
+    if (current_ && (current_->samples() >= options_.maxcount || current_->payload() >= options_.maxsize))
+      finish_shard();
+    if (!current_) current_.emplace(std::string_view(name(next_)), options_.tar);
+    current_->write(key, members);
+  }
+  void write(std::string_view key, std::initializer_list<tar_member> members) {
+    write(key, std::span<const tar_member>(members.begin(), members.size()));
+  }
+
+  /// Completes the last shard. The manifest of all shards written; with no sample there is no shard.
+  manifest close() {
+    if (closed_) throw error(errc::state, "this shard_writer is closed");
+    if (current_) finish_shard();
+    closed_ = true;
+    return manifest(shards_);
+  }
+
+  /// The shards that are complete.
+  [[nodiscard]] std::span<const manifest::shard> shards() const noexcept { return shards_; }
+  /// The path of a shard by its number.
+  [[nodiscard]] std::string name(std::uint64_t number) const {
+    std::string digits = std::to_string(number);
+    if (digits.size() < width_) digits.insert(0, width_ - digits.size(), fill_);
+    return before_ + digits + after_;
+  }
+
+ private:
+  void finish_shard() {
+    shards_.push_back(current_->close());
+    current_.reset();
+    ++next_;
+  }
+
+  void parse(std::string_view pattern) {
+    if (pattern.empty())
+      throw error(errc::argument, "a shard_writer needs a pattern, for example 'train-%06d.tar'");
+    bool found = false;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+      std::string& text = found ? after_ : before_;
+      if (pattern[i] != '%') {
+        text += pattern[i];
+        continue;
+      }
+      if (i + 1 < pattern.size() && pattern[i + 1] == '%') {
+        text += pattern[++i];
+        continue;
+      }
+      if (i + 1 < pattern.size() && pattern[i + 1] == '0') fill_ = '0';
+      std::size_t width = 0;
+      for (++i; i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9' && width <= 20; ++i) {
+        width = width * 10 + static_cast<std::size_t>(pattern[i] - '0');
+      }
+      if (found || width > 20 || i >= pattern.size() || (pattern[i] != 'd' && pattern[i] != 'u')) {
+        throw error(
+            errc::argument,
+            "the pattern of a shard_writer has one number, written as in 'train-%06d.tar'; this is '" +
+                std::string(pattern) + "'");
+      }
+      width_ = width;
+      found = true;
+    }
+    if (!found) {
+      if (before_.ends_with(".tar")) before_.resize(before_.size() - 4);
+      before_ += "-";
+      after_ = ".tar";
+      width_ = 6;
+      fill_ = '0';
+    }
+  }
+
+  shard_writer_options options_;
+  std::string before_;
+  std::string after_;
+  std::size_t width_ = 0;
+  char fill_ = ' ';
+  std::uint64_t next_ = 0;
+  std::optional<tar_writer<>> current_;
+  std::vector<manifest::shard> shards_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/synthetic.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a synthetic sample spends its cost: computing on a core, as a decoder does, or away from it, as a disk
+/// does.
+enum class synthetic_wait { spin, sleep };
+
+/// What `synthetic` makes up.
+struct synthetic_options {
+  std::uint64_t samples = 0;
+  /// Bytes in each sample.
+  std::uint64_t bytes = 0;
+  /// Time that each sample takes, on average without a tail.
+  std::chrono::nanoseconds cost{0};
+  /// From 0 to 1: the time is drawn evenly from cost * (1 - jitter) to cost * (1 + jitter).
+  double jitter = 0;
+  std::uint64_t seed = 0;
+  /// With this probability a sample takes `tail_factor` times as long.
+  double tail_probability = 0;
+  double tail_factor = 1;
+  synthetic_wait wait = synthetic_wait::spin;
+  /// The number of shards of equal size (to one sample) that the dataset says it has; 0 for none.
+  std::uint64_t shards = 0;
+};
+
+/// The bytes of one synthetic sample: a blob. Word j of 8 bytes is `mix64(seed ^ mix64(index)) + j *
+/// 0x9e3779b97f4a7c15`.
+class synthetic_bytes {
+ public:
+  using unfinished = void;
+
+  synthetic_bytes(std::uint64_t first_word, std::uint64_t size, buffer& scratch) noexcept
+      : first_word_(first_word), size_(size), scratch_(&scratch) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  void read_into(mutable_bytes into) const noexcept {
+    std::uint64_t word = first_word_;
+    std::size_t at = 0;
+    for (; at + 8 <= into.size(); at += 8, word += step) std::memcpy(into.data() + at, &word, 8);
+    if (at != into.size()) std::memcpy(into.data() + at, &word, into.size() - at);
+  }
+  [[nodiscard]] bytes_view finish() const {
+    scratch_->resize_for_overwrite(static_cast<std::size_t>(size_));
+    read_into(scratch_->span());
+    return scratch_->view();
+  }
+
+ private:
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15u;
+  std::uint64_t first_word_;
+  std::uint64_t size_;
+  buffer* scratch_;
+};
+
+/// The source that `synthetic` makes.
+class synthetic_source {
+ public:
+  using penstock_part = source_tag;
+  using element = synthetic_bytes;
+  static constexpr std::string_view source_name = "synthetic";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(const synthetic_options& options) noexcept : options_(options) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      spend(cost_of(p));
+      sink(synthetic_bytes(mix64(options_.seed ^ mix64(p.index)), options_.bytes, w.scratch));
+    }
+    /// The time that the sample at this position takes: the same on every run.
+    [[nodiscard]] std::chrono::nanoseconds cost_of(position p) const noexcept {
+      if (options_.cost.count() == 0) return options_.cost;
+      rng random(options_.seed, p.epoch, p.index, stream);
+      double factor = 1 + options_.jitter * (2 * random.uniform() - 1);
+      if (random.chance(options_.tail_probability)) factor *= options_.tail_factor;
+      return std::chrono::nanoseconds(
+          static_cast<std::int64_t>(static_cast<double>(options_.cost.count()) * factor));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return options_.bytes; }
+
+   private:
+    static constexpr std::uint64_t stream = 0x73796e;
+
+    void spend(std::chrono::nanoseconds time) const {
+      if (time.count() == 0) return;
+      if (options_.wait == synthetic_wait::sleep) {
+        std::this_thread::sleep_for(time);
+      } else {
+        for (const auto end = std::chrono::steady_clock::now() + time;
+             std::chrono::steady_clock::now() < end;) {
+        }
+      }
+    }
+
+    synthetic_options options_;
+  };
+
+  explicit synthetic_source(const synthetic_options& options) : options_(options) {
+    const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
+    if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
+        options.cost.count() < 0)
+      throw error(
+          errc::argument,
+          "synthetic: jitter and tail_probability must be from 0 to 1, cost and tail_factor not negative");
+    if (options.shards == 0) return;
+    if (options.shards > options.samples)
+      throw error(errc::argument, "synthetic: there cannot be more shards than samples");
+    std::vector<std::uint64_t> starts(static_cast<std::size_t>(options.shards + 1));
+    const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
+    for (std::uint64_t i = 0; i <= options.shards; ++i)
+      starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
+    starts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const {
+    return "synthetic(" + std::to_string(options_.samples) + " samples of " + std::to_string(options_.bytes) +
+           " bytes, " + std::to_string(options_.cost.count()) + " ns each)";
+  }
+  /// Of what determines the content; the cost does not.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return penstock::fingerprint{}
+        .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
+        .value();
+  }
+  [[nodiscard]] reader open() const noexcept { return reader(options_); }
+
+ private:
+  synthetic_options options_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+/// The function object behind `synthetic`.
+struct synthetic_fn {
+  [[nodiscard]] synthetic_source operator()(const synthetic_options& options) const {
+    return synthetic_source(options);
+  }
+};
+
+/// A made-up dataset for measurements and tests: samples of a given size that take a given time, without any
+/// storage.
+///
+/// In: `synthetic_options`. Out: blobs of `bytes` bytes whose content depends on seed and index only. The
+/// time is spent before a sample is handed on, spinning or sleeping; how long depends on seed, epoch and
+/// index, never on threads or runs.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. Cost per sample: the time
+/// asked for, and one pass over the bytes to write them; no allocation, but for the scratch of `finish`.
+/// Threads: any number at once.
+/// Throws `errc::argument` for options that make no sense.
+///
+///     auto slow_disk = synthetic({.samples = 10'000, .bytes = 100'000, .cost = std::chrono::microseconds(500),
+///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});
+inline constexpr synthetic_fn synthetic{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
+/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::size_t lowest = count;
+  std::exception_ptr first;
+  const auto run = [&] {
+    while (!failed.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= count) return;
+      try {
+        work(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        if (i < lowest) {
+          lowest = i;
+          first = std::current_exception();
+        }
+        failed.store(true, std::memory_order_relaxed);
+      }
+    }
+  };
+  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  threads = std::min(threads, count);
+  std::vector<std::thread> others;
+  try {
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
+  } catch (...) {  // no more threads to be had: those there are do the work
+  }
+  run();
+  for (std::thread& other : others) other.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_set.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
+/// files.
+template <storage Storage>
+struct shard_set {
+  Storage where;
+  index_policy policy;
+  manifest shards;
+  std::vector<object_signature> signatures;
+  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+
+  shard_set(Storage given, index_policy chosen, std::size_t threads)
+      : where(std::move(given)), policy(chosen) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (policy == index_policy::require && !local_storage<Storage>) {
+      throw error(errc::argument, "index_policy::require needs shards that are local files");
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    std::vector<manifest::shard> entries(names.size());
+    auto session = where.connect();
+
+    // First what is there: a few system calls for each shard, so that threads pay only for many.
+    std::vector<index_header> headers(names.size());
+    std::vector<char> found(names.size(), 0);
+    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
+      signatures[i] = session.signature(static_cast<object_id>(i));
+      if constexpr (local_storage<Storage>) {
+        const auto [state, header] = peek_index(names[i], signatures[i]);
+        found[i] = state == index_state::good ? 1 : 0;
+        headers[i] = header;
+        if (state != index_state::good && policy == index_policy::require) {
+          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
+                                         to_text(state) + ", and index_policy::require allows no other")
+              .in_file(names[i]);
+        }
+      }
+    });
+    // Then what is missing, which takes a pass over the headers of each shard.
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (found[i] == 0) missing.push_back(i);
+    }
+    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
+      const std::size_t i = missing[m];
+      auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(i), names[i]));
+      headers[i] = *index_header::load(built->view());
+      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
+      if (!keep(i, *built)) in_memory[i] = std::move(built);
+    });
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
+                    headers[i].content};
+    }
+    shards = manifest(std::move(entries));
+  }
+
+  /// Keeps an index in its file; false where it must stay in memory.
+  bool keep(std::size_t shard, const buffer& built) const {
+    if constexpr (local_storage<Storage>) {
+      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
+    } else {
+      return false;
+    }
+  }
+};
+
+/// The indexes of a run: each is mapped and checked when its shard is first used.
+template <storage Storage>
+class open_indexes {
+ public:
+  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
+      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+
+  /// The tables of a shard. Takes no lock once they are there.
+  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
+    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    return known != nullptr ? known->tables() : load(session, shard);
+  }
+
+ private:
+  struct slots {
+    explicit slots(std::size_t n) : loaded(n) {}
+    slots(const slots&) = delete;
+    slots& operator=(const slots&) = delete;
+    ~slots() {
+      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
+    }
+    std::vector<std::atomic<const loaded_index*>> loaded;
+    std::array<std::mutex, 64> mutexes;
+  };
+
+  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
+    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
+    auto& slot = slots_->loaded[shard];
+    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<const loaded_index> fresh;
+    if (set_->in_memory[shard]) {
+      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
+    } else {
+      fresh = from_file(session, shard, entry);
+    }
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    const loaded_index* shown = fresh.release();
+    slot.store(shown, std::memory_order_release);
+    return shown->tables();
+  }
+
+  // The header was in order when the plan was made. If the rest is not, the index is built again.
+  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                                const manifest::shard& entry) const {
+    auto found = loaded_index::from_file(entry.name);
+    if (found && belongs(*found, entry)) return found;
+    if (set_->policy == index_policy::require) {
+      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
+                                      " " + to_text(index_state::damaged) +
+                                      ", and index_policy::require allows no other")
+          .in_file(entry.name);
+    }
+    auto built =
+        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    set_->keep(shard, *built);
+    return loaded_index::from_buffer(std::move(built));
+  }
+
+  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
+    const index_header& header = index.tables().header();
+    return header.content == entry.content && header.samples == entry.samples &&
+           header.shard_size == entry.bytes;
+  }
+
+  std::shared_ptr<const shard_set<Storage>> set_;
+  std::unique_ptr<slots> slots_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_sample.hpp
+
+/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
+
+/// The sample that a worker is at.
+struct sample_cursor {
+  const shard_index* tables = nullptr;
+  const std::string* url = nullptr;
+  object_id shard = 0;
+  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
+  std::uint64_t shard_end = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint32_t first = 0;   ///< first and end member
+  std::uint32_t end = 0;
+  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+};
+
+/// What one worker keeps for reading through a session that copies.
+///
+/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
+/// that lie together;
+/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
+/// members are read where they are wanted.
+template <storage_session Session>
+class copying_worker {
+ public:
+  static constexpr bool views = false;
+  sample_cursor at;
+
+  void begin(const Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+    pinned_ = false;
+    ++generation_;
+  }
+
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    if (into.empty()) return;
+    at.touched = offset;
+    if (into.size() < direct) {
+      if (!holds(offset, into.size()) && !pinned_) {
+        const span_of_members span = around(member);
+        if (span.first != span.last) fill(span);
+      }
+      if (holds(offset, into.size())) {
+        std::memcpy(into.data(), in_window(offset), into.size());
+        return;
+      }
+    }
+    session_->read(at.shard, offset, into);
+  }
+
+  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
+    if (size == 0) return {};
+    at.touched = offset;
+    if (size < direct) {
+      if (!holds(offset, size) && !pinned_) fill(around(member));
+      if (holds(offset, size)) {
+        pinned_ = true;  // until the next sample, the window may not move
+        return {in_window(offset), static_cast<std::size_t>(size)};
+      }
+    }
+    const std::size_t ordinal = member - at.first;
+    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
+    spare& mine = spares_[ordinal];
+    if (mine.generation != generation_) {
+      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      session_->read(at.shard, offset, mine.bytes.span());
+      mine.generation = generation_;
+    }
+    return mine.bytes.view();
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+  static constexpr std::uint64_t first_ahead = 16_KiB;
+  static constexpr std::uint64_t most_ahead = 256_KiB;
+
+  struct spare {
+    buffer bytes;
+    std::uint64_t generation = 0;
+  };
+  struct span_of_members {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
+    return window_shard_ == at.tables && offset >= window_begin_ &&
+           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
+  }
+  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
+    return window_.data() + (offset - window_begin_);
+  }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+
+  // The small members that one read shall bring with this one: of its sample, and where samples are read in
+  // order also of those that follow.
+  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
+    const shard_index& tables = *at.tables;
+    span_of_members span{member, member};
+    while (span.first > at.first && small(span.first - 1) &&
+           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
+      --span.first;
+    }
+    const std::uint64_t begin = tables.offset(span.first);
+    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
+      ++span.last;
+    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
+    if (ahead_ != 0 && span.last + 1 == at.end) {
+      const auto members = static_cast<std::uint32_t>(tables.header().members);
+      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
+        ++span.last;
+    }
+    return span;
+  }
+
+  void fill(span_of_members span) {
+    const std::uint64_t begin = at.tables->offset(span.first);
+    window_shard_ = nullptr;  // holds nothing if the read fails
+    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
+    session_->read(at.shard, begin, window_.span());
+    window_begin_ = begin;
+    window_shard_ = at.tables;
+  }
+
+  const Session* session_ = nullptr;
+  const shard_index* window_shard_ = nullptr;
+  buffer window_;
+  std::uint64_t window_begin_ = 0;
+  std::uint64_t ahead_ = 0;
+  std::uint64_t generation_ = 0;
+  bool in_order_ = false;
+  bool pinned_ = false;
+  std::vector<spare> spares_;  // by the member's number in its sample
+};
+
+/// What one worker keeps where the session shows bytes in place.
+template <viewing_session Session>
+class viewing_worker {
+ public:
+  static constexpr bool views = true;
+  sample_cursor at;
+
+  void begin(const Session& session, bool) noexcept { session_ = &session; }
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    const bytes_view found = finish(member, offset, into.size());
+    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+  }
+  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
+    at.touched = offset;
+    return session_->view(at.shard, offset, size);
+  }
+
+ private:
+  const Session* session_ = nullptr;
+};
+
+template <class Session>
+struct worker_for {
+  using type = copying_worker<Session>;
+};
+template <viewing_session Session>
+struct worker_for<Session> {
+  using type = viewing_worker<Session>;
+};
+
+/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
+template <class Worker>
+class member_blob {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  member_blob() = default;
+  member_blob(Worker& worker, std::uint32_t member) noexcept
+      : worker_(&worker),
+        member_(member),
+        offset_(worker.at.tables->offset(member)),
+        size_(worker.at.tables->size(member)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Where the bytes begin in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_) {
+      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
+                                      std::to_string(into.size()));
+    }
+    worker_->read(member_, offset_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+/// An open sample of a shard: its key, and a table of members that have not been read.
+template <class Worker>
+class tar_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = member_blob<Worker>;
+
+  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.tables->suffix(number(i));
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
+
+ private:
+  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
+    return worker_->at.first + static_cast<std::uint32_t>(i);
+  }
+  Worker* worker_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+using names = std::vector<std::string>;
+
+inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr int deepest = 64;
+
+[[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
+  throw error(errc::argument, what + " in the name pattern '" + std::string(pattern) + "'");
+}
+
+/// Where the text at `from` stops being inside braces: the matching '}', or npos.
+inline std::size_t closing(std::string_view text, std::size_t from) {
+  int depth = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between the commas of this level; nested braces stay whole.
+inline std::vector<std::string_view> split_list(std::string_view body) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '{') {
+      ++depth;
+    } else if (body[i] == '}') {
+      --depth;
+    } else if (body[i] == ',' && depth == 0) {
+      parts.push_back(body.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(body.substr(std::min(begin, body.size())));
+  return parts;
+}
+
+inline std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+inline bool zero_padded(std::string_view text) {
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0';
+}
+
+inline std::string padded(std::int64_t value, std::size_t width) {
+  const bool negative = value < 0;
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  std::string digits = std::to_string(size);
+  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
+  if (taken < width) digits.insert(0, width - taken, '0');
+  return negative ? "-" + digits : digits;
+}
+
+inline bool is_letter(std::string_view text) {
+  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// `a..b` and `a..b..step` with numbers or letters; nothing when the body is no range.
+inline std::optional<names> range(std::string_view body, std::string_view pattern) {
+  const std::size_t first_dots = body.find("..");
+  if (first_dots == std::string_view::npos) return std::nullopt;
+  const std::string_view low = body.substr(0, first_dots);
+  std::string_view high = body.substr(first_dots + 2);
+  std::uint64_t step = 1;
+  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
+    const auto given = whole_number(high.substr(dots + 2));
+    if (!given) return std::nullopt;
+    high = high.substr(0, dots);
+    step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (step == 0) step = 1;
+  }
+  const bool letters = is_letter(low) && is_letter(high);
+  const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  const bool up = *from <= *to;
+  const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
+                                : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
+  if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
+  const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  names out;
+  out.reserve(static_cast<std::size_t>(span / step) + 1);
+  for (std::uint64_t i = 0; i <= span / step; ++i) {
+    const std::uint64_t moved = i * step;
+    const auto value =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
+    out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
+  }
+  return out;
+}
+
+/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+inline names expand(std::string_view text, std::string_view pattern, int depth) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  names out{std::string{}};
+  const auto append = [&out](char c) {
+    for (std::string& name : out) name += c;
+  };
+  const auto multiply = [&out, pattern](const names& choices) {
+    if (choices.size() * out.size() > most_names) fail("more than 10 million names", pattern);
+    names product;
+    product.reserve(choices.size() * out.size());
+    for (const std::string& left : out) {
+      for (const std::string& right : choices) product.push_back(left + right);
+    }
+    out = std::move(product);
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && i + 1 < text.size() &&
+        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
+      append(text[++i]);
+      continue;
+    }
+    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
+    if (c != '{') {
+      append(c);
+      continue;
+    }
+    const std::size_t end = closing(text, i);
+    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
+    const std::string_view body = text.substr(i + 1, end - i - 1);
+    i = end;
+    const auto parts = split_list(body);
+    if (parts.size() > 1) {
+      names choices;
+      for (const std::string_view part : parts) {
+        names some = expand(part, pattern, depth + 1);
+        if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
+        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
+                       std::make_move_iterator(some.end()));
+      }
+      multiply(choices);
+    } else if (const auto choices = range(body, pattern)) {
+      multiply(*choices);
+    } else {  // "{x}" stands for itself in Bash
+      names inside = expand(body, pattern, depth + 1);
+      for (std::string& name : inside) name = "{" + name + "}";
+      multiply(inside);
+    }
+  }
+  return out;
+}
+
+}  // namespace detail::braces
+
+/// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
+///
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
+/// and may go down;
+/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
+/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
+/// Throws errc::argument for braces without their partner, and for more than 10 million names.
+/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
+[[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
+  return detail::braces::expand(pattern, pattern, 0);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/paths.hpp
+
+/// What file and mapped_file share: opening a path for reading, with messages that say what to do.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// The system's sentence for an errno value; thread-safe, unlike strerror.
+inline std::string sentence(int code) { return std::generic_category().message(code); }
+
+inline std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+inline error failure(std::string_view doing, std::string_view path, int code) {
+  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
+                             std::string(advice(code)))
+      .in_file(path);
+}
+
+/// A descriptor that is closed when it goes.
+class descriptor {
+ public:
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+/// Size and time of change of an open regular file; errc::io for anything else, by its name.
+inline object_signature signature_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path);
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
+/// can be refused.
+inline int open_quietly(const std::string& path) noexcept {
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) {
+    throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
+                                  " bytes were wanted")
+        .in_file(path)
+        .at_offset(offset);
+  }
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/descriptor_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
+///
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
+/// many threads read at once.
+class descriptor_cache {
+  static constexpr std::uint64_t number_mask = 0x7fffffffu;
+  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
+
+ public:
+  /// A descriptor that is not closed while this lives.
+  class lease {
+   public:
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(word), number_(number) {}
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease() { word_.fetch_sub(one_use, std::memory_order_release); }
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    std::atomic<std::uint64_t>& word_;
+    int number_;
+  };
+
+  descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+      : paths_(paths),
+        limit_(limit == 0 ? default_limit() : limit),
+        words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
+        seen_(std::make_unique<object_signature[]>(paths.size())) {}
+  descriptor_cache(const descriptor_cache&) = delete;
+  descriptor_cache& operator=(const descriptor_cache&) = delete;
+  ~descriptor_cache() {
+    for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
+  }
+
+  [[nodiscard]] lease use(object_id id) {
+    if (id >= paths_.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+    std::atomic<std::uint64_t>& word = words_[id];
+    const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
+    if ((before & open_bit) != 0) [[likely]] {
+      if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
+      return {word, number_of(before)};
+    }
+    try {
+      return {word, open_slowly(id)};
+    } catch (...) {
+      word.fetch_sub(one_use, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t open_now() {
+    const std::scoped_lock lock(mutex_);
+    return open_.size();
+  }
+
+ private:
+  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
+
+  static std::size_t default_limit() noexcept {
+    rlimit allowed{};
+    if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(allowed.rlim_cur / 2), 1, 512);
+  }
+
+  // The caller holds a use of the file's word: nobody else can close what is published here.
+  int open_slowly(object_id id) {
+    const std::string& path = paths_[id];
+    descriptor opened(open_quietly(path));
+    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+      const int why = errno;
+      {
+        const std::scoped_lock lock(mutex_);
+        close_until(open_.size() / 2);
+      }
+      opened = descriptor(open_quietly(path));
+      if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
+    }
+    if (opened.get() < 0) throw failure("open", path, errno);
+    const object_signature now = signature_of(opened.get(), path);
+
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t word = words_[id].load(std::memory_order_acquire);
+    if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
+    if (seen_[id] != object_signature{} && seen_[id] != now) {
+      throw error(errc::io, "the file was changed while it was in use: it had " +
+                                std::to_string(seen_[id].size) + " bytes and has " +
+                                std::to_string(now.size) + " now; open the dataset again")
+          .in_file(path);
+    }
+    seen_[id] = now;
+    open_.push_back(id);
+    const int number = opened.release();
+    words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number),
+                        std::memory_order_acq_rel);
+    close_until(limit_);
+    return number;
+  }
+
+  // The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can
+  // be closed.
+  void close_until(std::size_t wanted) {
+    for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
+      if (hand_ >= open_.size()) hand_ = 0;
+      std::atomic<std::uint64_t>& word = words_[open_[hand_]];
+      std::uint64_t seen = word.load(std::memory_order_relaxed);
+      if (seen >= one_use) {
+        ++hand_;
+      } else if ((seen & recent_bit) != 0) {
+        word.fetch_and(~recent_bit, std::memory_order_relaxed);
+        ++hand_;
+      } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
+        ::close(number_of(seen));
+        open_[hand_] = open_.back();
+        open_.pop_back();
+      }
+    }
+  }
+
+  std::span<const std::string> paths_;
+  std::size_t limit_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
+  std::unique_ptr<object_signature[]> seen_;
+  std::mutex mutex_;
+  std::vector<object_id> open_;
+  std::size_t hand_ = 0;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `file`.
+struct file_options {
+  /// How many descriptors a session keeps open; 0 is the smaller of 512 and half of what `ulimit -n` allows.
+  std::size_t descriptors = 0;
+};
+
+/// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
+///
+///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
+///
+/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
+/// before `connect`.
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
+/// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
+/// cache.
+/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
+/// for a file that was changed while it was in use; errc::format for a range beyond the end.
+/// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
+class file {
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  struct state {
+    state(std::shared_ptr<const shared_names> given, std::size_t descriptors)
+        : names(std::move(given)), open_files(names->names, descriptors) {}
+    std::shared_ptr<const shared_names> names;
+    detail::files::descriptor_cache open_files;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] object_signature signature(object_id id) const {
+      const auto opened = state_->open_files.use(id);
+      return detail::files::signature_of(opened.get(), path(id));
+    }
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const auto opened = state_->open_files.use(id);
+      check_offset(id, offset, into.size());
+      std::size_t done = 0;
+      while (done < into.size()) {
+        const ssize_t got =
+            ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
+                    static_cast<off_t>(offset + done));
+        done += advance(id, got, offset, into.size());
+      }
+    }
+
+    /// Reads in the order given, in this thread; requests that continue each other are one system call.
+    template <class Done>
+    void read_many(std::span<const read_request> requests, Done&& done) const {
+      for (std::size_t first = 0; first < requests.size();) {
+        std::size_t last = first + 1;
+        std::uint64_t end = requests[first].offset + requests[first].into.size();
+        while (last < requests.size() && last - first < most_parts &&
+               requests[last].object == requests[first].object && requests[last].offset == end) {
+          end += requests[last++].into.size();
+        }
+        if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
+          for (std::size_t i = first; i < last; ++i) read_alone(requests[i], i, done);
+        } else {
+          for (std::size_t i = first; i < last; ++i) done(i, std::exception_ptr{});
+        }
+        first = last;
+      }
+    }
+
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      try {
+        const auto opened = state_->open_files.use(id);
+        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                        POSIX_FADV_WILLNEED);
+      } catch (...) {  // the read itself will say what is wrong
+      }
+    }
+
+    /// How many descriptors are open at the moment, and how many may be.
+    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
+    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
+
+   private:
+    friend class file;
+    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
+    static constexpr std::size_t most_parts = 64;
+
+    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+
+    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+      detail::files::check_range(offset, size, furthest, path(id));
+    }
+
+    // What one system call brought; throws at the end of the file and for failures other than EINTR.
+    std::size_t advance(object_id id, ssize_t got, std::uint64_t offset, std::size_t wanted) const {
+      if (got > 0) return static_cast<std::size_t>(got);
+      if (got < 0 && errno == EINTR) return 0;
+      if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
+      detail::files::check_range(offset, wanted, size(id), path(id));
+      throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
+    }
+
+    // False where it did not work out; the requests are then read one by one, so that each gets its own
+    // error.
+    [[nodiscard]] bool read_together(std::span<const read_request> requests) const {
+      std::array<iovec, most_parts> parts;
+      std::uint64_t size = 0;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        parts[i] = {requests[i].into.data(), requests[i].into.size()};
+        size += requests[i].into.size();
+      }
+      if (size > most_at_once) return false;
+      try {
+        const auto opened = state_->open_files.use(requests.front().object);
+        check_offset(requests.front().object, requests.front().offset, size);
+        const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
+                                     static_cast<off_t>(requests.front().offset));
+        return got >= 0 && static_cast<std::uint64_t>(got) == size;
+      } catch (...) {
+        return false;
+      }
+    }
+
+    template <class Done>
+    void read_alone(const read_request& request, std::size_t place, Done& done) const {
+      std::exception_ptr failed;
+      try {
+        read(request.object, request.offset, request.into);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      done(place, failed);
+    }
+
+    std::shared_ptr<state> state_;
+  };
+
+  explicit file(std::string_view pattern, file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
+        options_(options) {}
+  explicit file(std::vector<std::string> paths, file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+  file(std::initializer_list<const char*> paths, file_options options = {})
+      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
+  [[nodiscard]] session connect() const {
+    return session(std::make_shared<state>(names_, options_.descriptors));
+  }
+  [[nodiscard]] std::string describe() const {
+    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
+           ")";
+  }
+
+ private:
+  std::shared_ptr<const shared_names> names_;
+  file_options options_;
+};
+
+static_assert(storage<file>, "file is a storage");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::keep;
+  /// Threads that build missing indexes; 0 is one for each processor.
+  std::size_t threads = 0;
+};
+
+namespace detail::tar {
+
+template <class T>
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// Files from a pattern as WebDataset has it: `::` stands between patterns.
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  if (pattern.find("::") == std::string::npos) return file(pattern);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
+    const file some(std::string_view(pattern).substr(begin, end - begin));
+    names.insert(names.end(), some.names().begin(), some.names().end());
+    begin = end + 2;
+  }
+  return file(std::move(names));
+}
+
+}  // namespace detail::tar
+
+/// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
+/// extensions are a sample.
+///
+///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
+///
+/// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
+/// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
+/// names is not read.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once
+/// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
+/// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
+/// manifest; a run opens shards and maps indexes at their first use.
+/// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
+/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
+/// allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key,
+/// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
+/// behind get shard, offset and key here.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
+template <storage Storage>
+class webdataset {
+  using shard_set = detail::tar::shard_set<Storage>;
+  using session_type = typename Storage::session;
+
+ public:
+  using penstock_part = source_tag;
+  static constexpr std::string_view source_name = "webdataset";
+
+  /// What a run owns: a session, and the indexes of the shards it has used.
+  class reader {
+   public:
+    using worker = typename detail::tar::worker_for<session_type>::type;
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      move_to(w, p.index);
+      try {
+        sink(detail::tar::tar_sample<worker>(w));
+      } catch (error& e) {
+        const auto& at = w.at;
+        e.in_file(*at.url).for_key(at.tables->key(at.sample));
+        e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
+        throw;
+      }
+    }
+
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = locate(index);
+      return std::string(indexes_.get(session_, place.shard).key(place.sample));
+    }
+    /// The shard of a sample.
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      return set_->where.names()[locate(index).shard];
+    }
+    /// Says that all members of a sample will be read soon.
+    void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
+    /// The same for consecutive samples, as one request for each shard.
+    void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
+      try {
+        while (count != 0) {
+          const manifest::place place = locate(index);
+          const auto& tables = indexes_.get(session_, place.shard);
+          const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
+          const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
+          const std::uint64_t end = tables.end(tables.end_member(place.sample + here - 1) - 1);
+          session_.will_need(static_cast<object_id>(place.shard), begin, end - begin);
+          index += here;
+          count -= here;
+        }
+      } catch (...) {  // the read itself will say what is wrong
+      }
+    }
+    /// The mean payload of a sample.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+    }
+
+   private:
+    friend class webdataset;
+    explicit reader(std::shared_ptr<const shard_set> set)
+        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
+
+    [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+      if (index >= set_->shards.samples()) {
+        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
+                                        std::to_string(set_->shards.samples()));
+      }
+      return set_->shards.locate(index);
+    }
+
+    void move_to(worker& w, std::uint64_t index) const {
+      auto& at = w.at;
+      bool in_order = false;
+      if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
+        in_order = index == at.shard_begin + at.sample + 1;
+        at.sample = index - at.shard_begin;
+      } else {
+        const manifest::place place = locate(index);
+        const auto& tables = indexes_.get(session_, place.shard);
+        at.tables = &tables;
+        at.url = &set_->where.names()[place.shard];
+        at.shard = static_cast<object_id>(place.shard);
+        at.shard_begin = place.first;
+        at.shard_end = place.first + tables.header().samples;
+        at.sample = place.sample;
+      }
+      at.first = at.tables->first_member(at.sample);
+      at.end = at.tables->end_member(at.sample);
+      at.touched = detail::tar::no_offset;
+      w.begin(session_, in_order);
+    }
+
+    std::shared_ptr<const shard_set> set_;
+    mutable session_type session_;  // sessions may be used from many threads
+    detail::tar::open_indexes<Storage> indexes_;
+  };
+
+  using element = detail::tar::tar_sample<typename reader::worker>;
+
+  explicit webdataset(Storage where, webdataset_options options = {})
+      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
+  template <detail::tar::pattern_text Text>
+    requires std::same_as<Storage, file>
+  explicit webdataset(const Text& pattern, webdataset_options options = {})
+      : webdataset(detail::tar::files_of(detail::tar::to_pattern(pattern)), options) {}
+  explicit webdataset(std::vector<std::string> paths, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(std::move(paths)), options) {}
+  explicit webdataset(std::initializer_list<const char*> paths, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(paths), options) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+    return set_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    std::string where = std::to_string(set_->where.names().size()) + " objects";
+    if constexpr (requires {
+                    { set_->where.describe() } -> std::convertible_to<std::string>;
+                  })
+      where = set_->where.describe();
+    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
+           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
+  }
+  [[nodiscard]] reader open() const { return reader(set_); }
+
+ private:
+  std::shared_ptr<const shard_set> set_;
+};
+
+template <storage Storage>
+webdataset(Storage) -> webdataset<Storage>;
+template <storage Storage>
+webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+template <detail::tar::pattern_text Text>
+webdataset(const Text&) -> webdataset<file>;
+template <detail::tar::pattern_text Text>
+webdataset(const Text&, webdataset_options) -> webdataset<file>;
+webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
+webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
+
+static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
+              "webdataset is an indexed source of open samples");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by `batch(size, options...)`.
+///
+/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate policy for all fields
+/// (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for single fields.
+/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) * size * world), and a
+/// sample that is bad never pulls a later one forward. Samples are written where they will be used: no copy after decoding for
+/// stacked fields. Keeps all five guarantees. Unequal shapes under `stack` are `errc::shape` at the position.
+///
+///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
+template <class... Policies>
+struct batch_stage {
+  using penstock_part = batch_tag;
+  static constexpr std::string_view stage_name = "batch";
+
+  std::uint64_t size = 1;
+  tail at_end = tail::keep;
+
+  /// The collate policy of a field.
+  template <class Name>
+  using policy = typename detail::policy_for<Name, Policies...>::type;
+
+  [[nodiscard]] std::string describe() const {
+    return "batch(" + std::to_string(size) + ", tail " +
+           (at_end == tail::drop ? "drop" : at_end == tail::pad ? "pad" : "keep") + ")";
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("batch", at_end);
+  }
+
+  template <class Context>
+  static consteval mistake diagnose() {
+    return diagnose_element<std::remove_cvref_t<typename Context::element>>();
+  }
+
+ private:
+  template <class Name, class V>
+  static consteval mistake diagnose_field() {
+    constexpr shape_class shape = shape_class_of<V>;
+    if constexpr (shape == shape_class::none) return mistake::open_sample_in_batch;
+    if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
+      return mistake::discovered_without_collate;
+    return mistake::none;
+  }
+  template <class V>
+  static consteval mistake diagnose_element() {
+    return diagnose_field<void, V>();
+  }
+  template <any_record R>
+  static consteval mistake diagnose_element() {
+    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
+  }
+  template <class R, std::size_t... Is>
+  static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
+    mistake found = mistake::none;
+    ((found = found != mistake::none
+                  ? found
+                  : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
+     ...);
+    return found;
+  }
+};
+
+namespace detail {
+
+template <class... Policies>
+struct batch_builder {
+  std::uint64_t size;
+  tail at_end = tail::keep;
+
+  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t}; }
+  template <class Policy>
+  [[nodiscard]] auto with(Policy) const {
+    return batch_builder<Policies..., Policy>{size, at_end};
+  }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end}; }
+};
+
+template <class Builder>
+auto build_batch(Builder builder) {
+  return builder.done();
+}
+template <class Builder, class Option, class... Rest>
+auto build_batch(Builder builder, Option option, Rest... rest) {
+  return build_batch(builder.with(option), rest...);
+}
+
+}  // namespace detail
+
+template <class... Options>
+[[nodiscard]] auto batch(std::uint64_t size, Options... options) {
+  if (size == 0) throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
+  return detail::build_batch(detail::batch_builder<>{size}, options...);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/decode.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+struct field_codec {
+  using name_type = void;
+  using codec_type = T;
+};
+template <class Name, class C>
+struct field_codec<basic_field<Name, C>> {
+  using name_type = Name;
+  using codec_type = C;
+};
+
+/// Runs a codec and says in an error which one it was.
+template <class C, class In, class Scratch>
+decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
+  try {
+    return c.decode(in, scratch);
+  } catch (error& e) {
+    e.in_stage("decode<" + std::string(C::codec_name) + ">");
+    throw;
+  }
+}
+
+template <class C>
+bool codec_claims(std::string_view extension) {
+  if constexpr (requires { C::extensions; })
+    return std::ranges::find(C::extensions, extension) != std::end(C::extensions);
+  else
+    return false;
+}
+
+/// The one member that codec `C` is meant for: the only one, or the only one whose name it declares.
+template <class C, open_sample S>
+std::size_t member_for(const S& sample) {
+  if (sample.size() == 1) return 0;
+  std::size_t found = sample.size();
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::string_view member = sample.name(i);
+    const auto dot = member.rfind('.');
+    if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
+    if (found != sample.size())
+      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
+                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
+                                     "'; choose with fields<...>")
+          .for_key(sample.key());
+    found = i;
+  }
+  if (found == sample.size())
+    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
+                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
+        .for_key(sample.key());
+  return found;
+}
+
+template <class Name, class... Codecs>
+inline constexpr std::size_t codec_for = [] {
+  std::size_t found = not_found, i = 0;
+  ((std::is_same_v<Name, typename field_codec<Codecs>::name_type> ? (found = i, ++i) : ++i), ...);
+  return found;
+}();
+
+}  // namespace detail
+
+/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls", integer>>`.
+///
+/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others pass; a record with one
+/// field; or an open sample, of which `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the
+/// only one whose extension the codec declares. Out: what the codec makes of it, unfinished where the codec can write to its destination.
+/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker has a scratch per codec.
+/// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
+template <class... Codecs>
+struct decode_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "decode";
+  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
+
+  codecs codec_values{};
+
+  /// The same with options for each codec, in the order written.
+  template <class... Options>
+    requires(sizeof...(Options) == sizeof...(Codecs))
+  [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
+    return decode_stage{codecs(std::move(options)...)};
+  }
+
+  template <class V, class Call>
+  constexpr decltype(auto) apply(V&& value, const Call& c) const {
+    using type = std::remove_cvref_t<V>;
+    if constexpr (any_record<type>) {
+      return apply_record(value, c, std::make_index_sequence<type::size>{});
+    } else if constexpr (open_sample<type> && by_name) {
+      return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
+    } else if constexpr (open_sample<type>) {
+      using codec_type = std::tuple_element_t<0, codecs>;
+      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
+                               std::get<0>(c.scratch));
+    } else {
+      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
+    }
+  }
+
+  [[nodiscard]] std::string describe() const {
+    std::string text = "decode<";
+    std::size_t i = 0;
+    const auto one = [&]<class C>(std::type_identity<C>) {
+      text += i++ == 0 ? "" : ", ";
+      if constexpr (!std::is_void_v<typename detail::field_codec<C>::name_type>)
+        text += std::string(detail::field_codec<C>::name_type::value) + ": ";
+      text += detail::field_codec<C>::codec_type::codec_name;
+    };
+    (one(std::type_identity<Codecs>{}), ...);
+    return text + ">";
+  }
+
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (sizeof...(Codecs) == 0) {
+      return mistake::decode_nothing;
+    } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
+      return mistake::not_a_codec;
+    } else if constexpr (any_record<element>) {
+      if constexpr (by_name) {
+        if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
+          return mistake::no_such_field;
+        } else {
+          return (byte_element<std::tuple_element_t<element::template index_of<typename detail::field_codec<Codecs>::name_type>,
+                                                    element>> &&
+                  ...)
+                     ? mistake::none
+                     : mistake::codec_wants_bytes;
+        }
+      } else if constexpr (element::size != 1) {
+        return mistake::decode_which_field;
+      } else {
+        return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;
+      }
+    } else if constexpr (open_sample<element>) {
+      return by_name || sizeof...(Codecs) == 1 ? mistake::none : mistake::decode_which_field;
+    } else if constexpr (by_name || sizeof...(Codecs) != 1) {
+      return mistake::no_such_field;
+    } else {
+      return byte_element<element> ? mistake::none : mistake::codec_wants_bytes;
+    }
+  }
+
+ private:
+  template <class R, class Call, std::size_t... Is>
+  constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
+    return record<basic_field<typename R::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(one_field<Is>(sample, c)...);
+  }
+  template <std::size_t I, class R, class Call>
+  constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
+    using field_name = typename R::template field_at<I>::name_type;
+    constexpr std::size_t which = by_name ? detail::codec_for<field_name, Codecs...> : 0;
+    if constexpr (which == detail::not_found)
+      return get<I>(sample);
+    else
+      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
+  }
+  template <class S, class Call, std::size_t... Is>
+  auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
+    return record<basic_field<typename detail::field_codec<Codecs>::name_type,
+                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(one_member<Is>(sample, c)...);
+  }
+  template <std::size_t I, class S, class Call>
+  decltype(auto) one_member(const S& sample, const Call& c) const {
+    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      if (std::string_view(sample.name(i)) == wanted::value)
+        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
+    std::string has;
+    for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
+    throw error(errc::missing, "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+        .for_key(sample.key());
+  }
+};
+
+template <class... Codecs>
+inline constexpr decode_stage<Codecs...> decode{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/enumerate.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements become a record of "index"
+/// and "value".
+///
+/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it stands before filter and
+/// unbatch. Cost: nothing.
+///
+///     from(names) | enumerate | map([](auto r) { return get<"index">(r); })
+struct enumerate_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "enumerate";
+
+  template <class V, class Call>
+  constexpr auto apply(V&& value, const Call& c) const {
+    if constexpr (any_record<V>) {
+      return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        using type = std::remove_cvref_t<V>;
+        return record<field<"index", std::uint64_t>, typename type::template field_at<Is>...>(
+            c.at.index, get<Is>(std::forward<V>(value))...);
+      }(std::make_index_sequence<std::remove_cvref_t<V>::size>{});
+    } else {
+      return record<field<"index", std::uint64_t>, field<"value", std::remove_cvref_t<V>>>(c.at.index,
+                                                                                           std::forward<V>(value));
+    }
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    if constexpr (Context::facts.decided) return mistake::enumerate_after_decider;
+    if constexpr (has_field<typename Context::element, name_of<"index">>) return mistake::field_twice;
+    return mistake::none;
+  }
+};
+
+inline constexpr enumerate_stage enumerate{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/fields.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A member's name as a template argument of `fields`: alternatives with `;`, the first one names the field.
+template <std::size_t N>
+struct member_name {
+  char text[N]{};
+  bool is_optional = false;
+
+  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+  [[nodiscard]] constexpr std::size_t first_length() const {
+    const auto end = view().find(';');
+    return end == std::string_view::npos ? N - 1 : end;
+  }
+};
+
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no bytes.
+template <member_name Name>
+inline constexpr auto optional = [] {
+  auto marked = Name;
+  marked.is_optional = true;
+  return marked;
+}();
+
+/// A blob that may not be there; then it has no bytes and `has_value()` is false.
+template <class Blob>
+class optional_blob {
+ public:
+  using unfinished = void;
+  optional_blob() = default;
+  explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
+  [[nodiscard]] bool has_value() const noexcept { return there_; }
+  [[nodiscard]] std::uint64_t size() const { return there_ ? static_cast<std::uint64_t>(blob_.size()) : 0; }
+  void read_into(mutable_bytes into) const {
+    if (there_) blob_.read_into(into);
+  }
+  [[nodiscard]] bytes_view finish() const { return there_ ? bytes_view(blob_.finish()) : bytes_view{}; }
+
+ private:
+  Blob blob_{};
+  bool there_ = false;
+};
+
+namespace detail {
+
+template <member_name M, std::size_t... Is>
+constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
+  return {};
+}
+template <member_name M>
+using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
+
+/// The place of the first alternative that the sample has, or its size.
+template <open_sample S>
+std::size_t find_member(const S& sample, std::string_view alternatives) {
+  while (true) {
+    const auto end = alternatives.find(';');
+    const auto wanted = alternatives.substr(0, end);
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      if (std::string_view(sample.name(i)) == wanted) return i;
+    if (end == std::string_view::npos) return sample.size();
+    alternatives.remove_prefix(end + 1);
+  }
+}
+
+template <open_sample S>
+[[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
+  std::string has;
+  for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
+  throw error(errc::missing, "the sample has no member '" + std::string(wanted) + "'; it has: " + (has.empty() ? "none" : has))
+      .for_key(sample.key());
+}
+
+}  // namespace detail
+
+/// Closes a sample: chooses members by name and makes a record of them. `fields<"jpg;jpeg", "cls">`.
+///
+/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a record of blobs, in the
+/// order written. A member that is missing is `errc::missing` with the key, unless it is `optional<"name">`. Members that are not named
+/// are never read. Pointwise; keeps all five guarantees. Cost: a few comparisons of short names.
+///
+///     webdataset("train-{000..127}.tar") | fields<"jpg;jpeg", "cls">
+template <member_name... Names>
+struct fields_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "fields";
+
+  template <class V, class Call>
+  auto apply(V&& sample, const Call&) const {
+    if constexpr (any_record<V>) {
+      using type = std::remove_cvref_t<V>;
+      return record<typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
+          get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
+    } else {
+      using blob_type = typename std::remove_cvref_t<V>::blob_type;
+      return record<basic_field<detail::member_name_type<Names>,
+                                std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
+          pick<Names>(sample)...);
+    }
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string text = "fields<";
+    std::size_t i = 0;
+    ((text.append(i++ == 0 ? "" : ", ").append("\"").append(Names.view()).append("\"")), ...);
+    return text + ">";
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (any_record<element>) {
+      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
+    } else if constexpr (!open_sample<element>) {
+      return mistake::fields_need_names;
+    } else {
+      return detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>() ? mistake::none : mistake::field_twice;
+    }
+  }
+
+ private:
+  template <member_name Name, class S>
+  static auto pick(const S& sample) {
+    using blob_type = typename S::blob_type;
+    const std::size_t i = detail::find_member(sample, Name.view());
+    if constexpr (Name.is_optional) {
+      return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
+    } else {
+      if (i == sample.size()) detail::throw_missing(sample, Name.view());
+      return sample.member(i);
+    }
+  }
+};
+
+template <member_name... Names>
+inline constexpr fields_stage<Names...> fields{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/map.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage stands.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
+
+namespace detail {
+
+/// A function that takes unfinished values says so with a member alias; others are handed finished ones.
+template <class F>
+concept takes_unfinished = requires { typename F::accepts_unfinished; };
+
+template <class F, class V>
+using argument_of = std::conditional_t<takes_unfinished<F>, V&&, finished<V>>;
+
+template <class F, class V>
+concept random_function = !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
+
+template <class F, class V>
+consteval mistake diagnose_function() {
+  using argument = argument_of<F, V>;
+  if constexpr (std::invocable<const F&, argument>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
+    return mistake::none;
+  } else if constexpr (std::invocable<const F&, argument, rng&>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>) return mistake::returns_nothing;
+    return mistake::none;
+  } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
+    return mistake::mutable_function;
+  } else {
+    return mistake::wrong_argument;
+  }
+}
+
+/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it wants them.
+template <class F, class V, class Call>
+constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
+  if constexpr (takes_unfinished<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return f(std::forward<V>(value), random);
+    } else {
+      return f(std::forward<V>(value));
+    }
+  } else if constexpr (random_function<F, V>) {
+    rng random = c.random();
+    return f(penstock::finish(std::forward<V>(value)), random);
+  } else {
+    return f(penstock::finish(std::forward<V>(value)));
+  }
+}
+
+}  // namespace detail
+
+/// Replaces each sample by what a function makes of it. Made by `map(f)`.
+///
+/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`. Out: f's result; a view
+/// it returns must outlive the call (no pointers into locals). Pointwise; keeps all five guarantees.
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The generator is keyed by
+/// the sample's position and this stage's number among the random stages, or by `key("...")`.
+/// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
+///
+///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
+template <class F>
+struct map_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "map";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class V>
+  static constexpr bool draws = detail::random_function<F, V>;
+
+  template <class V, class Call>
+  constexpr decltype(auto) apply(V&& value, const Call& c) const {
+    return detail::call_function(function, std::forward<V>(value), c);
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    return detail::diagnose_function<F, typename Context::element>();
+  }
+};
+
+/// Replaces one field of each record by what a function makes of it. Made by `map<"name">(f)`.
+///
+/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched and unread. Otherwise
+/// like `map`.
+template <class Name, class F>
+struct map_field_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "map";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class R>
+  static constexpr bool draws =
+      detail::random_function<F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+
+  template <any_record R, class Call>
+  constexpr auto apply(R&& sample, const Call& c) const {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
+    }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
+  }
+  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
+
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (!has_field<element, Name>)
+      return mistake::no_such_field;
+    else
+      return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
+  }
+
+ private:
+  template <class R, std::size_t I, class Call>
+  constexpr decltype(auto) detail_field(R&& sample, const Call& c) const {
+    if constexpr (I == std::remove_cvref_t<R>::template index_of<Name>)
+      return detail::call_function(function, get<I>(std::forward<R>(sample)), c);
+    else
+      return get<I>(std::forward<R>(sample));
+  }
+  template <class R, std::size_t... Is, class... Ts>
+  static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
+    using from_type = std::remove_cvref_t<R>;
+    return record<basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+        std::forward<Ts>(values)...);
+  }
+  template <class R, class... Ts>
+  static constexpr auto make(Ts&&... values) {
+    return make_with<R>(std::make_index_sequence<sizeof...(Ts)>{}, std::forward<Ts>(values)...);
+  }
+};
+
+template <class F>
+[[nodiscard]] constexpr auto map(F function, key address = {}) {
+  return map_stage<F>{std::move(function), address};
+}
+template <fixed_string Name, class F>
+[[nodiscard]] constexpr auto map(F function, key address = {}) {
+  return map_field_stage<name_of<Name>, F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/filter.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Keeps the samples for which a predicate holds. Made by `filter(f)`.
+///
+/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their order. Loses `indexed`
+/// and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
+/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at an unfinished field the
+/// field is read for it and again where it lands. Cost: the call; behind the last decider a survivor is copied once more, in runs.
+///
+///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
+template <class F>
+struct filter_stage {
+  using penstock_part = decider_tag;
+  static constexpr std::string_view stage_name = "filter";
+  [[no_unique_address]] F function;
+  key address;
+
+  template <class V>
+  static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+
+  template <class V, class Call>
+  constexpr bool keep(const V& value, const Call& c) const {
+    return static_cast<bool>(detail::call_function(function, value, c));
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    using element = const std::remove_cvref_t<typename Context::element>&;
+    constexpr mistake wrong = detail::diagnose_function<F, element>();
+    if constexpr (wrong == mistake::returns_nothing) {
+      return mistake::predicate_not_bool;
+    } else if constexpr (wrong != mistake::none) {
+      return wrong;
+    } else {
+      using argument = detail::argument_of<F, element>;
+      if constexpr (std::invocable<const F&, argument>) {
+        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>) return mistake::predicate_not_bool;
+      } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
+        return mistake::predicate_not_bool;
+      }
+      return mistake::none;
+    }
+  }
+};
+
+template <class F>
+[[nodiscard]] constexpr auto filter(F function, key address = {}) {
+  return filter_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/memory.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on at once when they are
+/// large; at least one always is.
+struct memory_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "memory";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
+  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/pin_and_copy.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and nothing is copied;
+/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch ahead of the consumer.
+///
+/// Keeps all five guarantees. Stands after `batch`. `describe` says which device it is.
+template <device Device>
+struct pin_and_copy_stage {
+  using penstock_part = device_tag;
+  static constexpr std::string_view stage_name = "pin_and_copy";
+  using device_type = Device;
+  Device device_value{};
+
+  template <device Other>
+  [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
+    return {other};
+  }
+  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
+};
+
+inline constexpr pin_and_copy_stage<host> pin_and_copy{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/prefetch.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many samples are asked for before
+/// their turn (files: `posix_fadvise`); after it, that many batches are prepared. An annotation: the sequence does not change.
+struct prefetch_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "prefetch";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool after_batch) const {
+    if (after_batch)
+      options.depth = static_cast<std::size_t>(value) + 1;
+    else
+      options.ahead = value;
+  }
+  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/require.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`. Does nothing at run time; where
+/// one is lost, the one error names the stage that lost it.
+template <guarantee... Gs>
+struct require_stage {
+  using penstock_part = require_tag;
+  static constexpr std::string_view stage_name = "require";
+
+  [[nodiscard]] std::string describe() const {
+    std::string text = "require<";
+    std::size_t i = 0;
+    ((text.append(i++ == 0 ? "" : ", ").append(to_string(Gs))), ...);
+    return text + ">";
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    if constexpr (sizeof...(Gs) == 0) return mistake::require_nothing;
+    mistake found = mistake::none;
+    ((found = found != mistake::none ? found : Context::facts.lost_by_whom(Gs)), ...);
+    return found;
+  }
+};
+
+template <guarantee... Gs>
+inline constexpr require_stage<Gs...> require{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/seed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The seed of random stages (`map` with a generator). An annotation; without it the seed of the first shuffle counts, else 0.
+struct seed_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "seed";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] std::string describe() const { return "seed(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/shuffle_buffer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and the next one of the
+/// sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+///
+/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still evaluated in
+/// parallel; over a source that can only be read forward it holds samples, still encoded. An epoch drains the buffer. Loses `indexed`;
+/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch, ordinal).
+/// Cost: one random number and one exchange per sample in the consumer's thread.
+///
+///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
+struct shuffle_buffer_stage {
+  using penstock_part = cursor_tag;
+  static constexpr std::string_view stage_name = "shuffle_buffer";
+  static constexpr mistake blame = mistake::lost_by_shuffle_buffer;
+
+  std::uint64_t capacity = 1;
+  std::uint64_t seed = 0;
+
+  static consteval guarantee_set loses(place where) {
+    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic) : guarantee_set(guarantee::indexed);
+  }
+  [[nodiscard]] std::string describe() const {
+    return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("shuffle_buffer", capacity, seed);
+  }
+};
+
+[[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
+  if (capacity == 0) throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1").in_stage("shuffle_buffer");
+  return {capacity, seed};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/steps.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
+///
+/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass * 2^32); what is left after
+/// `count` batches is not delivered in this epoch. A pass over the data that gives this rank nothing at all is an error.
+struct steps_stage {
+  using penstock_part = steps_tag;
+  static constexpr std::string_view stage_name = "steps";
+  std::uint64_t count = 0;
+
+  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("steps", count);
+  }
+};
+
+[[nodiscard]] inline steps_stage steps(std::uint64_t count) {
+  if (count == 0) throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1").in_stage("steps");
+  return {count};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/unbatch.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V>
+concept rows = requires(const V& v, std::size_t i) {
+  { v.size() } -> std::convertible_to<std::size_t>;
+  v[i];
+};
+
+template <class V>
+using finished_value = std::remove_cvref_t<finished<V>>;
+
+template <class V>
+std::size_t row_count(const V& v) {
+  if constexpr (requires { v.shape(); }) {
+    if (v.shape().rank() == 0) throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
+    return static_cast<std::size_t>(v.shape()[0]);
+  } else {
+    return v.size();
+  }
+}
+
+template <class V>
+struct row_of {
+  using type = void;
+};
+template <rows V>
+struct row_of<V> {
+  using type = std::remove_cvref_t<decltype(std::declval<const V&>()[0])>;
+};
+template <class... Fields>
+  requires(rows<finished_value<typename Fields::type>> && ...)
+struct row_of<record<Fields...>> {
+  using type = record<
+      basic_field<typename Fields::name_type, typename row_of<finished_value<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length, a record of equally long
+/// ones a record per row. Made by `unbatch`.
+///
+/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`. Rows of a record that differ
+/// in number are `errc::shape`. Cost: a copy of each row where it lands.
+///
+///     from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch        // 1, 2, 3
+struct unbatch_stage {
+  using penstock_part = expander_tag;
+  static constexpr std::string_view stage_name = "unbatch";
+
+  template <class In>
+  using output = typename detail::row_of<detail::finished_value<In>>::type;
+
+  template <class V, class Call, class Sink>
+  void expand(V&& value, const Call&, Sink&& sink) const {
+    decltype(auto) whole_value = penstock::finish(std::forward<V>(value));
+    using type = std::remove_cvref_t<decltype(whole_value)>;
+    if constexpr (any_record<type>) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        const std::size_t lengths[] = {detail::row_count(get<Is>(whole_value))...};
+        for (const std::size_t n : lengths)
+          if (n != lengths[0]) throw error(errc::shape, "unbatch: the fields of one sample have different numbers of rows");
+        for (std::size_t i = 0; i < lengths[0]; ++i) sink(output<type>(get<Is>(whole_value)[i]...));
+      }(std::make_index_sequence<type::size>{});
+    } else {
+      const std::size_t count = detail::row_count(whole_value);
+      for (std::size_t i = 0; i < count; ++i) sink(whole_value[i]);
+    }
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    return std::is_void_v<output<typename Context::element>> ? mistake::not_expandable : mistake::none;
+  }
+};
+
+inline constexpr unbatch_stage unbatch{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/watchdog.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by default. An annotation.
+struct watchdog_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "watchdog";
+  std::chrono::milliseconds value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.watchdog_ms = static_cast<std::uint64_t>(value.count()); }
+  [[nodiscard]] std::string describe() const { return "watchdog(" + std::to_string(value.count()) + " ms" + ")"; }
+};
+
+[[nodiscard]] constexpr watchdog_stage watchdog(std::chrono::milliseconds value) { return {value}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/workers.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same bytes. An annotation: where
+/// it stands does not matter, the sequence does not change. Without it: the processors this process may use, shared by the ranks of
+/// the node, less one, at least one.
+struct workers_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "workers";
+  unsigned value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
+  [[nodiscard]] std::string describe() const { return "workers(" + std::to_string(value) + ")"; }
+};
+
+[[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/mapped_file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What the kernel is told about the order in which a mapping will be read.
+enum class access_pattern { normal, in_order, random };
+
+/// Choices of `mapped_file`.
+struct mapped_file_options {
+  access_pattern access = access_pattern::normal;
+};
+
+/// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
+/// paths.
+///
+/// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings
+/// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
+/// mapped: the system then ends the process with SIGBUS when the lost part is touched, which no library can
+/// turn into an error. Use `file` where that may happen.
+/// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
+class mapped_file {
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  struct mapping {
+    const std::byte* data = nullptr;
+    object_signature signature;
+
+    mapping() = default;
+    mapping(const mapping&) = delete;
+    mapping& operator=(const mapping&) = delete;
+    ~mapping() {
+      if (data != nullptr) ::munmap(const_cast<std::byte*>(data), static_cast<std::size_t>(signature.size));
+    }
+  };
+  struct state {
+    state(std::shared_ptr<const shared_names> given, mapped_file_options chosen)
+        : names(std::move(given)),
+          options(chosen),
+          mapped(std::make_unique<std::atomic<const mapping*>[]>(names->names.size())) {}
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() {
+      for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
+    }
+    std::shared_ptr<const shared_names> names;
+    mapped_file_options options;
+    std::unique_ptr<std::atomic<const mapping*>[]> mapped;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+
+  /// What a run reads through; see `storage_session` and `viewing_session`.
+  class session {
+   public:
+    static constexpr bool views = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).signature.size; }
+    [[nodiscard]] object_signature signature(object_id id) const { return get(id).signature; }
+
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping& found = get(id);
+      detail::files::check_range(offset, size, found.signature.size, state_->names->names[id]);
+      return {found.data + offset, static_cast<std::size_t>(size)};
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const bytes_view found = view(id, offset, into.size());
+      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+    }
+    template <class Done>
+    void read_many(std::span<const read_request> requests, Done&& done) const {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        std::exception_ptr failed;
+        try {
+          read(requests[i].object, requests[i].offset, requests[i].into);
+        } catch (...) {
+          failed = std::current_exception();
+        }
+        done(i, failed);
+      }
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      try {
+        const mapping& found = get(id);
+        if (offset >= found.signature.size) return;
+        const std::uint64_t end = size > found.signature.size - offset ? found.signature.size : offset + size;
+        const std::uint64_t begin = offset - offset % page_size();
+        ::madvise(const_cast<std::byte*>(found.data) + begin, static_cast<std::size_t>(end - begin),
+                  MADV_WILLNEED);
+      } catch (...) {  // the read itself will say what is wrong
+      }
+    }
+
+   private:
+    friend class mapped_file;
+    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+
+    static std::uint64_t page_size() noexcept {
+      static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+      return size;
+    }
+
+    [[nodiscard]] const mapping& get(object_id id) const {
+      if (id >= state_->names->names.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
+      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
+      return known != nullptr ? *known : map(id);
+    }
+
+    // Two threads may map the same file at once; the slower one takes its mapping back.
+    [[nodiscard]] const mapping& map(object_id id) const {
+      const std::string& path = state_->names->names[id];
+      const detail::files::descriptor opened(detail::files::open_quietly(path));
+      if (opened.get() < 0) throw detail::files::failure("open", path, errno);
+      auto fresh = std::make_unique<mapping>();
+      fresh->signature = detail::files::signature_of(opened.get(), path);
+      if (fresh->signature.size != 0) {
+        const auto length = static_cast<std::size_t>(fresh->signature.size);
+        void* where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened.get(), 0);
+        if (where == MAP_FAILED) throw detail::files::failure("map the file", path, errno);
+        fresh->data = static_cast<const std::byte*>(where);
+        if (state_->options.access != access_pattern::normal) {
+          ::madvise(where, length,
+                    state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+        }
+      }
+      const mapping* expected = nullptr;
+      if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+        return *expected;
+      return *fresh.release();
+    }
+
+    std::shared_ptr<state> state_;
+  };
+
+  explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
+        options_(options) {}
+  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
+      : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
+  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
+  [[nodiscard]] std::string describe() const {
+    return "mapped_file(" +
+           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+  }
+
+ private:
+  std::shared_ptr<const shared_names> names_;
+  mapped_file_options options_;
+};
+
+static_assert(storage<mapped_file> && viewing_session<mapped_file::session>,
+              "mapped_file is a storage with views");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/memory_files.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Storage of named buffers in memory: for tests, for data that is generated, for what arrived by other
+/// means.
+///
+/// `memory_files().add("a.tar", bytes)` keeps a copy of the bytes; `add_view` keeps only the view, whose
+/// bytes must then outlive every run. A copy of the value shares the buffers. Sessions give views; reading is
+/// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
+/// errc::argument.
+/// Threads: `add` by one thread at a time; sessions by any number.
+class memory_files {
+  struct table {
+    std::vector<std::string> names;
+    std::vector<bytes_view> contents;
+    std::vector<std::shared_ptr<const buffer>> owned;
+  };
+
+ public:
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
+    [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 0}; }
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const bytes_view all = content(id);
+      if (offset > all.size() || size > all.size() - offset) {
+        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
+                                      std::to_string(size) + " bytes were wanted")
+            .in_file(table_->names[id])
+            .at_offset(offset);
+      }
+      return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const bytes_view found = view(id, offset, into.size());
+      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+    }
+    template <class Done>
+    void read_many(std::span<const read_request> requests, Done&& done) const {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        std::exception_ptr failure;
+        try {
+          read(requests[i].object, requests[i].offset, requests[i].into);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        done(i, failure);
+      }
+    }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+   private:
+    friend class memory_files;
+    explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
+
+    [[nodiscard]] bytes_view content(object_id id) const {
+      if (id >= table_->contents.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
+      return table_->contents[id];
+    }
+
+    std::shared_ptr<const table> table_;
+  };
+
+  memory_files() : table_(std::make_shared<table>()) {}
+
+  memory_files& add(std::string_view name, bytes_view bytes) & {
+    auto copy = std::make_shared<buffer>(bytes.size());
+    if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
+    const bytes_view kept = copy->view();
+    insert(name, kept, std::move(copy));
+    return *this;
+  }
+  memory_files& add(std::string_view name, std::string_view text) & { return add(name, bytes_of(text)); }
+  memory_files& add_view(std::string_view name, bytes_view bytes) & {
+    insert(name, bytes, nullptr);
+    return *this;
+  }
+  memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
+  memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
+  memory_files&& add_view(std::string_view name, bytes_view bytes) && {
+    return std::move(add_view(name, bytes));
+  }
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
+  [[nodiscard]] session connect() const { return session(table_); }
+  [[nodiscard]] std::string describe() const {
+    return "memory_files(" + std::to_string(names().size()) + " objects)";
+  }
+
+ private:
+  void insert(std::string_view name, bytes_view bytes, std::shared_ptr<const buffer> owner) {
+    for (const std::string& known : table_->names) {
+      if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
+    }
+    // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
+    auto grown = std::make_shared<table>(*table_);
+    grown->names.emplace_back(name);
+    grown->contents.push_back(bytes);
+    grown->owned.push_back(std::move(owner));
+    table_ = std::move(grown);
+  }
+
+  std::shared_ptr<const table> table_;
+};
+
+static_assert(storage<memory_files> && viewing_session<memory_files::session>,
+              "memory_files is a storage with views");
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component gzip. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<libdeflate.h>)
+#error "penstock_gzip.hpp needs libdeflate: link penstock::gzip"
+#endif
+
+#include <penstock/penstock.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <libdeflate.h>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+// ---- penstock/codec/gzip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What one worker keeps for `gzip`: a decompressor, made on first use, and room for content.
+class gzip_scratch {
+ public:
+  /// Decompresses all members of `packed` into `content`.
+  void expand(bytes_view packed, std::uint64_t limit) {
+    if (!inflater_) inflater_.reset(libdeflate_alloc_decompressor());
+    if (!inflater_) throw std::bad_alloc();
+    std::size_t at = 0;
+    std::size_t written = 0;
+    do {
+      if (!member(packed, at, written, limit)) break;
+    } while (at < packed.size());
+    content.resize_for_overwrite(written);
+  }
+
+  buffer content;
+
+ private:
+  static constexpr std::uint64_t most_expansion = 1032;  // of deflate: 258 bytes from a match of two bits
+
+  [[noreturn]] static void cut_short(bytes_view packed) {
+    throw error(errc::format, "the gzip member is cut short").at_offset(packed.size());
+  }
+  [[nodiscard]] static std::uint32_t little32(bytes_view bytes, std::size_t at) noexcept {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
+    return value;
+  }
+
+  /// Passes over a member's header: RFC 1952, section 2.3. False at zero padding after the last member.
+  bool header(bytes_view packed, std::size_t& at) const {
+    const std::size_t start = at;
+    const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(packed[i]); };
+    const auto need = [&](std::size_t n) {
+      if (packed.size() - at < n) cut_short(packed);
+    };
+    if (packed.size() - at < 2 || octet(at) != 0x1f || octet(at + 1) != 0x8b) {
+      const bytes_view rest = packed.subspan(at);
+      if (start != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
+        return false;
+      throw error(errc::format,
+                  start == 0 ? "this is not gzip" : "there is something after the last gzip member")
+          .at_offset(start);
+    }
+    need(10);
+    const unsigned flags = octet(at + 3);
+    if (octet(at + 2) != 8 || (flags & 0xe0) != 0)
+      throw error(errc::format, "the gzip member has an unknown method or reserved flags").at_offset(at + 2);
+    at += 10;
+    if ((flags & 4) != 0) {  // extra field
+      need(2);
+      const std::size_t extra = octet(at) | octet(at + 1) << 8;
+      at += 2;
+      need(extra);
+      at += extra;
+    }
+    for (const unsigned flag : {8u, 16u}) {  // file name, comment
+      if ((flags & flag) == 0) continue;
+      const void* const zero =
+          at == packed.size() ? nullptr : std::memchr(packed.data() + at, 0, packed.size() - at);
+      if (zero == nullptr) cut_short(packed);
+      at = static_cast<std::size_t>(static_cast<const std::byte*>(zero) - packed.data()) + 1;
+    }
+    if ((flags & 2) != 0) {  // checksum of the header
+      need(2);
+      const std::uint32_t sum = libdeflate_crc32(0, packed.data() + start, at - start) & 0xffff;
+      if (sum != (octet(at) | octet(at + 1) << 8))
+        throw error(errc::checksum, "the gzip header does not match its checksum").at_offset(at);
+      at += 2;
+    }
+    return true;
+  }
+
+  bool member(bytes_view packed, std::size_t& at, std::size_t& written, std::uint64_t limit) {
+    if (!header(packed, at)) return false;
+    const bytes_view rest = packed.subspan(at);
+    // The last four bytes are the size where this is the only member and nobody lies: a first guess, never
+    // more than what so much input can become.
+    const std::uint64_t possible = rest.size() * most_expansion + 64;
+    const std::uint64_t most = std::min(limit - written, possible);
+    std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
+    room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), most);
+    for (;;) {
+      reserve(written, static_cast<std::size_t>(room));
+      std::byte nothing{};
+      std::byte* const into = room == 0 ? &nothing : content.data() + written;
+      std::size_t used = 0, got = 0;
+      const auto result = libdeflate_deflate_decompress_ex(inflater_.get(), rest.data(), rest.size(), into,
+                                                           static_cast<std::size_t>(room), &used, &got);
+      if (result == LIBDEFLATE_SUCCESS) {
+        at += used;
+        trailer(packed, at, bytes_view(into, got));
+        written += got;
+        return true;
+      }
+      if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+        throw error(errc::format, "the gzip member is damaged").at_offset(at);
+      if (room == most) {
+        if (most == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
+        throw error(errc::limit, "the gzip content has more than " + std::to_string(limit) +
+                                     " bytes, which is the limit; raise it with gzip{.limit = ...}");
+      }
+      room = std::min(most, room * 2);
+    }
+  }
+
+  static void trailer(bytes_view packed, std::size_t& at, bytes_view member) {
+    if (packed.size() - at < 8) cut_short(packed);
+    if (libdeflate_crc32(0, member.data(), member.size()) != little32(packed, at))
+      throw error(errc::checksum, "the content does not match the gzip member's checksum").at_offset(at);
+    if (static_cast<std::uint32_t>(member.size()) != little32(packed, at + 4))
+      throw error(errc::format,
+                  "the gzip member says that it holds another number of bytes modulo 2^32 than it does")
+          .at_offset(at + 4);
+    at += 8;
+  }
+
+  /// Room for `more` bytes after the first `kept`, which stay.
+  void reserve(std::size_t kept, std::size_t more) {
+    if (kept + more <= content.capacity()) return content.resize_for_overwrite(kept + more);
+    buffer grown(kept + more);
+    if (kept != 0) std::memcpy(grown.data(), content.data(), kept);
+    content = std::move(grown);
+  }
+
+  struct free_inflater {
+    void operator()(libdeflate_decompressor* inflater) const noexcept {
+      libdeflate_free_decompressor(inflater);
+    }
+  };
+  std::unique_ptr<libdeflate_decompressor, free_inflater> inflater_;
+};
+
+/// The content of a gzip payload: a blob that is decompressed already, since gzip does not name its size
+/// reliably.
+class gzip_bytes {
+ public:
+  using unfinished = void;
+
+  explicit gzip_bytes(bytes_view content) noexcept : content_(content) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return content_.size(); }
+  /// Copies the content to a destination of `size()` bytes.
+  void read_into(mutable_bytes into) const {
+    if (into.size() != content_.size())
+      throw error(errc::argument, "gzip_bytes: the destination has " + std::to_string(into.size()) +
+                                      " bytes, the content " + std::to_string(content_.size()));
+    if (!into.empty()) std::memcpy(into.data(), content_.data(), into.size());
+  }
+  /// The content, in the worker's scratch until its next use.
+  [[nodiscard]] bytes_view finish() const noexcept { return content_; }
+
+ private:
+  bytes_view content_;
+};
+
+/// Gzip: payloads of one or more members, with zero bytes after the last allowed, decompressed whole by
+/// libdeflate.
+///
+/// In: any byte element. Out: a blob of the content, in the worker's scratch; it can be followed by another
+/// codec (`chain<gzip, text>`).
+/// Kind: pointwise, keeps all guarantees. Cost per sample: libdeflate's own, a checksum and one copy; no
+/// allocation once the scratch has grown. Threads: any number at once, each with a scratch of its own.
+/// Throws `errc::limit` for content beyond `limit`; `errc::checksum`; `errc::format` for damage, members that
+/// are cut short, and anything but zeros after the last one.
+/// Source: RFC 1952 (gzip), RFC 1951 (deflate).
+///
+///     auto pages = records | decode<gzip>(gzip{.limit = 16_MiB});
+struct gzip {
+  /// The most bytes that one payload may expand to: what a hostile one can cost.
+  std::uint64_t limit = 1_GiB;
+
+  static constexpr std::string_view codec_name = "gzip";
+  static constexpr std::string_view extensions[] = {"gz"};
+  using scratch = gzip_scratch;
+
+  template <byte_element Bytes>
+  [[nodiscard]] gzip_bytes decode(const Bytes& in, scratch& s) const {
+    s.expand(as_bytes(in), limit);
+    return gzip_bytes(s.content.view());
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/idx_gz.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// All of a gzip file, decompressed. A room takes of another its concepts only, hence not the codec.
+[[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
+  const buffer packed = read_whole_file(path);
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  if (!inflater) throw std::bad_alloc();
+  buffer out;
+  std::size_t at = 0, written = 0;
+  do {
+    const bytes_view rest = packed.view().subspan(at);
+    // zeros after the last member are padding, as gzip itself takes them
+    if (at != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
+      break;
+    // deflate expands no more than 1032 times; the last four bytes are the size of the last member, if nobody
+    // lies
+    const std::uint64_t possible = std::uint64_t{rest.size()} * 1032 + 64;
+    const std::uint64_t most = std::min(limit - written, possible);
+    std::uint32_t guess = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, rest.size()); ++i)
+      guess = guess << 8 | std::to_integer<std::uint32_t>(rest[rest.size() - 1 - i]);
+    for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), most);;
+         room = std::min(room * 2, most)) {
+      if (written + room > out.capacity()) {
+        buffer grown(written + static_cast<std::size_t>(room));
+        if (written != 0) std::memcpy(grown.data(), out.data(), written);
+        out = std::move(grown);
+      }
+      std::byte nothing{};
+      std::size_t used = 0, got = 0;
+      const auto result = libdeflate_gzip_decompress_ex(inflater.get(), rest.data(), rest.size(),
+                                                        room == 0 ? &nothing : out.data() + written,
+                                                        static_cast<std::size_t>(room), &used, &got);
+      if (result == LIBDEFLATE_SUCCESS) {
+        at += used;
+        written += got;
+        break;
+      }
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < most) continue;
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && most < possible)
+        throw error(errc::limit, "the file expands to more than " + std::to_string(limit) +
+                                     " bytes, which is the limit; raise it with the last argument of idx_gz")
+            .in_file(path);
+      throw error(errc::format, "the file is not gzip, is damaged or is cut short")
+          .in_file(path)
+          .at_offset(at);
+    }
+  } while (at < packed.size());
+  out.resize_for_overwrite(written);
+  return out;
+}
+
+}  // namespace detail
+
+/// `idx` of a file that is packed with gzip, as MNIST is distributed: it is decompressed once, when the plan
+/// is made.
+///
+/// In: a path, and the most bytes that a file may expand to. Out, kind, cost, threads: as `idx`.
+/// Throws as `idx`; `errc::format` for damaged gzip; `errc::limit` for content beyond `limit`. Offsets of
+/// errors in the header are those of the content.
+///
+///     auto images = idx_gz("train-images-idx3-ubyte.gz") | batch(256);
+template <idx_value T = std::uint8_t>
+[[nodiscard]] idx_source<T> idx_gz(const std::string& path, std::uint64_t limit = 1_GiB) {
+  return {detail::read_gzip_file(path, limit), path};
+}
+
+/// The same for images and their labels: records of "image" and "label".
+///
+///     auto mnist = idx_gz("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz") | shuffle(seed) | batch(256);
+template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
+[[nodiscard]] idx_pair_source<T, Label> idx_gz(const std::string& images, const std::string& labels,
+                                               std::uint64_t limit = 1_GiB) {
+  return {idx_gz<T>(images, limit), idx_gz<Label>(labels, limit)};
+}
+
+}  // namespace penstock::inline v0_1
