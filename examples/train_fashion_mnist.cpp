@@ -49,9 +49,12 @@ class model {
 
   model() : weights_(size), velocity_(size), gradient_(size) {
     ps::rng random(1, 0, 0, 0);
-    for (std::size_t i = 0; i < pixels * hidden; ++i) weights_[i] = static_cast<float>(random.normal() * std::sqrt(2.0 / pixels));
-    for (std::size_t i = 0; i < hidden * classes; ++i)
-      weights_[pixels * hidden + hidden + i] = static_cast<float>(random.normal() * std::sqrt(2.0 / hidden));
+    const auto fill = [&random](float* into, std::size_t count, double inputs) {
+      const double most = std::sqrt(6 / inputs);
+      for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<float>(random.uniform(-most, most));
+    };
+    fill(weights_.data(), pixels * hidden, pixels);
+    fill(weights_.data() + pixels * hidden + hidden, hidden * classes, hidden);
   }
 
   /// The most likely class; with the sample's label also adds to the gradient.
@@ -213,10 +216,12 @@ int train(arguments& given) {
     ps::progress bar("epoch " + std::to_string(number), run.steps_per_epoch());
     const ps::run_counters before = run.counters();
     bar.begin(before);
-    const float rate = 0.05f / static_cast<float>(1 + epoch.number());
     for (auto&& batch : epoch) {
       for_each_sample(batch, [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
-      m.step(rate, batch.size());
+      // Falls within each epoch, so that each one ends with a model worth testing. Of the place alone: a run that
+      // goes on has the same.
+      const float left = 1 - static_cast<float>(batch.step()) / static_cast<float>(run.steps_per_epoch());
+      m.step(0.05f * left, batch.size());
       bar.tick([&] { return run.counters(); });
       ++steps;
       const bool stop = interrupted != 0 || steps == stop_after;

@@ -45,8 +45,12 @@ enum class mistake {
   require_nothing,
 };
 
-/// Fails to compile with the sentence of `M`, and with nothing else.
-template <mistake M>
+/// Names in a compiler's message the type of the element that reaches the wrong stage.
+template <class Element>
+struct reached_by {};
+
+/// Fails to compile with the sentence of `M`, and with nothing else. `Reached` is there to be printed.
+template <mistake M, class... Reached>
 consteval void explain() {
   static_assert(M != mistake::not_a_part,
                 "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or give your type "

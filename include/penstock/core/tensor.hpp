@@ -54,7 +54,12 @@ class extents {
     for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
     return result;
   }
-  friend constexpr bool operator==(const extents&, const extents&) = default;
+  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i)
+      if (a.lengths_[i] != b.lengths_[i]) return false;
+    return true;
+  }
 
  private:
   std::array<std::uint64_t, max_rank> lengths_{};

@@ -55,7 +55,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(*engine.options().depth) {
+      : base(p, options, token), batches_(engine.depth()) {
     if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());

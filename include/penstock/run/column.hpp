@@ -51,6 +51,15 @@ std::size_t value_count(const V& v) {
     return static_cast<std::size_t>(v.size());
 }
 
+/// Whether a value has this shape; asks without making one where it can.
+template <class V>
+bool has_shape(const V& v, const extents& shape) {
+  if constexpr (requires { v.shape(); })
+    return v.shape() == shape;
+  else
+    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
+}
+
 template <class V>
 extents value_shape(const V& v) {
   if constexpr (requires { v.shape(); })
@@ -135,8 +144,8 @@ class fixed_column {
 
 /// Values whose shape is known at run time.
 ///
-/// Under `stack` a value is written in place where it is as long as those of the batch before; others go to a side arena and are put in
-/// order at the end, so that only the first batches of a run are copied. `ragged` and `pad_to_longest` always go through the arena:
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go to a side arena and are put in
+/// order at the end, so that only the first batches of a run are copied, and in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
 /// where a value stands is known when all are there.
 template <class T, class Policy, class Session>
 class flexible_column {
@@ -144,7 +153,8 @@ class flexible_column {
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
 
   struct entry {
-    const T* where = nullptr;  // null: in place
+    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    const T* where = nullptr;
     extents shape;
   };
   struct piece {
@@ -164,7 +174,8 @@ class flexible_column {
     if (entries_.size() < slots) entries_.resize(slots);
     for (auto& p : pieces_) p.used = 0;
     piece_ = 0;
-    stride_ = stacks ? static_cast<std::size_t>(shape_.elements()) : 0;
+    ++round_;
+    stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) : 0;
     if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
     aside_ = false;
   }
@@ -175,15 +186,11 @@ class flexible_column {
 
   template <class U>
   void write(std::size_t slot, U&& value) {
-    entry& e = entries_[slot];
-    const std::size_t count = detail::value_count(value);
-    e.shape = detail::value_shape(value);
-    if (stacks && stride_ != 0 && count == stride_) {
-      e.where = nullptr;
+    if (stacks && stride_ != 0 && detail::has_shape(value, shape_)) {
       detail::write_values(value, in_place(slot));
     } else {
-      T* into = allocate(count);
-      e.where = into;
+      T* into = allocate(detail::value_count(value));
+      entries_[slot] = {round_, into, detail::value_shape(value)};
       detail::write_values(value, into);
     }
   }
@@ -200,8 +207,8 @@ class flexible_column {
 
   void copy(std::size_t to, const flexible_column& other, std::size_t from, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      const entry& source = other.entries_[from + i];
-      write(to + i, tensor_view<const T>(source.where != nullptr ? source.where : other.in_place(from + i), source.shape));
+      const bool aside = other.is_aside(from + i);
+      write(to + i, tensor_view<const T>(aside ? other.entries_[from + i].where : other.in_place(from + i), other.shape_at(from + i)));
     }
   }
 
@@ -244,25 +251,27 @@ class flexible_column {
     return where;
   }
 
+  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const { return is_aside(slot) ? entries_[slot].shape : shape_; }
+
   void finish_stack(std::size_t slots, std::size_t valid) {
-    if (valid != 0) {
-      const extents first = entries_[0].shape;
-      for (std::size_t i = 1; i < valid; ++i)
-        if (!(entries_[i].shape == first))
-          throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(entries_[i].shape) +
-                                                     " with one of shape " + to_string(first) +
-                                                     "; make them equal before batch, or use ragged or pad_to_longest")
-                                  .in_stage("batch")};
-      const auto stride = static_cast<std::size_t>(first.elements());
-      if (aside_ && stride != stride_) {
-        stride_ = stride;
-        memory_.reserve(slots * stride_ * sizeof(T));
-        for (std::size_t i = 0; i < valid; ++i)
-          if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
-      }
-      shape_ = first;
-    }
+    if (aside_ && valid != 0) put_in_place(slots, valid);
     if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+  }
+  /// Some values were not of the expected shape: either all have another one, or there is an error.
+  void put_in_place(std::size_t slots, std::size_t valid) {
+    const extents first = shape_at(0);
+    for (std::size_t i = 1; i < valid; ++i)
+      if (!(shape_at(i) == first))
+        throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
+                                                   " with one of shape " + to_string(first) +
+                                                   "; make them equal before batch, or use ragged or pad_to_longest")
+                                .in_stage("batch")};
+    stride_ = static_cast<std::size_t>(first.elements());
+    memory_.reserve(slots * stride_ * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)
+      if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+    shape_ = first;
   }
 
   void finish_ragged(std::size_t slots, std::size_t valid) {
@@ -315,8 +324,9 @@ class flexible_column {
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;
+  std::uint64_t round_ = 0;
   bool aside_ = false;
-  extents shape_;
+  extents shape_;  // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;
   std::vector<std::uint8_t> mask_;

@@ -109,11 +109,13 @@ class engine {
         trail_(feed_),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
-        ring_(*options_.workers == 0 ? 1 : *options_.depth, (block_slots() + grain_slots_ - 1) / grain_slots_, spins()),
+        crowded_(*options_.workers + 1 > usable_processors()),
+        depth_(choose_depth()),
+        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_, crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
-        pool_(*options_.depth + (parts::direct ? 0 : 1)),
+        pool_(depth_ + (parts::direct ? 0 : 1)),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
         watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
@@ -223,6 +225,8 @@ class engine {
   [[nodiscard]] feed_type& trail() noexcept { return trail_; }
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
+  /// Blocks in flight, at most; those that the consumer holds included.
+  [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
   [[nodiscard]] session_type& device() noexcept { return device_; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
@@ -232,6 +236,7 @@ class engine {
   static constexpr bool hints = !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // a failure of the source itself
+  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -259,8 +264,6 @@ class engine {
 
   static run_options resolve(const Plan& p, run_options options) {
     if (!options.workers) options.workers = default_workers(world_of(p).local_size);
-    if (!options.depth) options.depth = *options.workers == 0 ? 2 : std::max(4u, *options.workers + 3);
-    options.depth = std::max<std::size_t>(2, *options.depth);
     return options;
   }
   static std::optional<reader_type> open_reader(const Plan& p) {
@@ -295,6 +298,14 @@ class engine {
     }
     return 1;
   }
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; twice that where threads share processors and the
+  /// consumer is not woken for each.
+  [[nodiscard]] std::size_t choose_depth() const {
+    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+    if (*options_.workers == 0) return 2;
+    const std::size_t few = std::max(4u, *options_.workers + 3);
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 2 * few : few;
+  }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
   /// is taken whole.
@@ -313,7 +324,6 @@ class engine {
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
     }
   }
-  [[nodiscard]] unsigned spins() const { return *options_.workers + 1 <= usable_processors() ? 300 : 0; }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return static_cast<std::size_t>(s % ring_.blocks()); }
 
   void start_threads() {
@@ -366,9 +376,13 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
-    const bool ready = ring_.wait_ready(s);
+    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than the blocks: it sleeps
+    // until half of those that are open are there.
+    const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
+    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) / 2)) && ring_.wait_ready(s);
     watchdog_.end_wait();
-    stall_ns_ += detail::now_ns() - begin;
+    last_wait_ns_ = detail::now_ns();
+    stall_ns_ += last_wait_ns_ - begin;
     return ready;
   }
 
@@ -458,6 +472,8 @@ class engine {
   feed_type feed_, trail_;
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
+  bool crowded_;  // threads share processors: park at once
+  std::size_t depth_;
   ring ring_;
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
@@ -467,7 +483,7 @@ class engine {
   std::uint64_t opened_ = 0, delivered_ = 0;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
-  std::uint64_t started_;
+  std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::optional<work> here_;
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;

@@ -72,6 +72,23 @@ class from_source {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    /// The mean payload of a sample, from a few of them.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      if constexpr (requires(const element& e) {
+                      e.size();
+                      sizeof(*e.data());
+                    }) {
+        const auto count = static_cast<std::uint64_t>(std::size(*range_)), step = count / 16 + 1;
+        std::uint64_t bytes = 0, seen = 0;
+        for (std::uint64_t i = 0; i < count; i += step, ++seen) {
+          const element& e = std::begin(*range_)[static_cast<difference>(i)];
+          bytes += e.size() * sizeof(*e.data());
+        }
+        return seen == 0 ? 0 : bytes / seen;
+      } else {
+        return sizeof(element);
+      }
+    }
 
    private:
     using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;

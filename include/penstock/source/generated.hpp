@@ -117,7 +117,7 @@ struct generated_fn {
 /// Throws `errc::argument` for starts that do not fit; f's exceptions pass through.
 ///
 ///     auto squares = generated(1'000, [](std::uint64_t i) { return i * i; });
-///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.normal(); });
+///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.uniform(-1, 1); });
 inline constexpr generated_fn generated{};
 
 }  // namespace penstock::inline v0_1

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/order/tail.hpp>
+
+#include "support/catch.hpp"
+
+namespace ps = penstock;
+
+TEST_CASE("order/tail: each policy has the name its user types") {
+  CHECK(ps::to_string(ps::tail::drop) == "drop");
+  CHECK(ps::to_string(ps::tail::pad) == "pad");
+  CHECK(ps::to_string(ps::tail::keep) == "keep");
+}
