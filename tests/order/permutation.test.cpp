@@ -119,10 +119,10 @@ TEST_CASE("order/permutation: the sequence is part of the format and does not ch
     const ps::permutation shuffled(n, 42);
     return std::array<std::uint64_t, 4>{shuffled(0), shuffled(1), shuffled(2), shuffled(n - 1)};
   };
-  CHECK(first(10) == std::array<std::uint64_t, 4>{GOLD10});
-  CHECK(first(500) == std::array<std::uint64_t, 4>{GOLD500});
-  CHECK(first(1'000'000) == std::array<std::uint64_t, 4>{GOLD1M});
-  CHECK(first(std::uint64_t{1} << 40) == std::array<std::uint64_t, 4>{GOLD40});
+  CHECK(first(10) == std::array<std::uint64_t, 4>{3, 0, 1, 6});
+  CHECK(first(500) == std::array<std::uint64_t, 4>{163, 228, 215, 397});
+  CHECK(first(1'000'000) == std::array<std::uint64_t, 4>{85738, 327314, 161158, 287417});
+  CHECK(first(std::uint64_t{1} << 40) == std::array<std::uint64_t, 4>{786634821187, 448410852982, 248686813066, 896807875065});
 }
 
 TEST_CASE("order/permutation: on a few indices every permutation is equally frequent over the keys") {

@@ -298,13 +298,13 @@ class engine {
     }
     return 1;
   }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; twice that where threads share processors and the
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share processors and the
   /// consumer is not woken for each.
   [[nodiscard]] std::size_t choose_depth() const {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 2 * few : few;
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 4 * *options_.workers + 4 : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
@@ -377,9 +377,9 @@ class engine {
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than the blocks: it sleeps
-    // until half of those that are open are there.
+    // until most of those that are open are there.
     const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
-    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) / 2)) && ring_.wait_ready(s);
+    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
