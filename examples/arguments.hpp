@@ -42,7 +42,9 @@ class arguments {
   }
 
  private:
-  [[noreturn]] void wrong(const std::string& what) const { throw std::runtime_error(what + "; usage: " + usage_); }
+  [[noreturn]] void wrong(const std::string& what) const {
+    throw std::runtime_error(what + "; usage: " + usage_);
+  }
 
   std::map<std::string, std::string> given_;
   std::string usage_;

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void pack(const fs::path& input, const fs::path& output, const std::string& split, std::uint64_t samples_per_shard) {
+void pack(const fs::path& input, const fs::path& output, const std::string& split,
+          std::uint64_t samples_per_shard) {
   const auto dataset = ps::idx_gz((input / (split + "-images-idx3-ubyte.gz")).string(),
                                   (input / (split + "-labels-idx1-ubyte.gz")).string()) |
                        ps::workers(1);

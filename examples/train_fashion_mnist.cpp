@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Trains a small classifier (784 - 128 - 10, ReLU, SGD with momentum) from the shards that pack_webdataset
-// wrote, and saves what is needed to go on: the weights, and one line of text that says where the loader stands.
+// wrote, and saves what is needed to go on: the weights, and one line of text that says where the loader
+// stands.
 // Started again, killed or not, it goes on at the next batch and ends with the same weights, bit for bit.
 
 #include "arguments.hpp"
@@ -59,11 +60,11 @@ class model {
 
   /// The most likely class; with the sample's label also adds to the gradient.
   std::size_t look(std::span<const std::uint8_t> image, std::optional<std::size_t> label = {}) {
-    const float *w1 = weights_.data(), *b1 = w1 + pixels * hidden, *w2 = b1 + hidden, *b2 = w2 + hidden * classes;
+    const float *w1 = weights_.data(), *b1 = w1 + pixels * hidden, *w2 = b1 + hidden,
+                *b2 = w2 + hidden * classes;
     float h[hidden], z[classes];
     std::copy_n(b1, hidden, h);
-    for (std::size_t i = 0; i < pixels; ++i)
-      if (image[i] != 0) add_scaled(h, w1 + i * hidden, static_cast<float>(image[i]) / 255.0f);
+    for (std::size_t i = 0; i < pixels; ++i) add_scaled(h, w1 + i * hidden, brightness(image[i]));
     for (float& x : h) x = std::max(x, 0.0f);
     std::copy_n(b2, classes, z);
     for (std::size_t j = 0; j < hidden; ++j)
@@ -76,7 +77,8 @@ class model {
     for (float& x : z) sum += x = std::exp(x - top);
     for (float& x : z) x /= sum;
     z[*label] -= 1;
-    float *g1 = gradient_.data(), *gb1 = g1 + pixels * hidden, *g2 = gb1 + hidden, *gb2 = g2 + hidden * classes;
+    float *g1 = gradient_.data(), *gb1 = g1 + pixels * hidden, *g2 = gb1 + hidden,
+          *gb2 = g2 + hidden * classes;
     for (std::size_t j = 0; j < hidden; ++j) {
       float d = 0;
       for (std::size_t k = 0; k < classes; ++k) {
@@ -87,8 +89,7 @@ class model {
     }
     for (std::size_t k = 0; k < classes; ++k) gb2[k] += z[k];
     add_scaled(gb1, dh, 1);
-    for (std::size_t i = 0; i < pixels; ++i)
-      if (image[i] != 0) add_scaled(g1 + i * hidden, dh, static_cast<float>(image[i]) / 255.0f);
+    for (std::size_t i = 0; i < pixels; ++i) add_scaled(g1 + i * hidden, dh, brightness(image[i]));
     return best;
   }
 
@@ -105,6 +106,8 @@ class model {
   [[nodiscard]] std::vector<float>& velocity() { return velocity_; }
 
  private:
+  /// A pixel, with the mean and deviation of the training set made 0 and 1.
+  static float brightness(std::uint8_t pixel) { return (static_cast<float>(pixel) - 72.9f) / 90.0f; }
   static void add_scaled(float* into, const float* what, float by) {
     for (std::size_t j = 0; j < hidden; ++j) into[j] += by * what[j];
   }
@@ -118,7 +121,8 @@ void save(const std::string& path, model& m, const ps::state& where) {
     std::ofstream out(beside, std::ios::binary);
     out << to_string(where) << '\n';
     for (const auto* part : {&m.weights(), &m.velocity()})
-      out.write(reinterpret_cast<const char*>(part->data()), static_cast<std::streamsize>(part->size() * sizeof(float)));
+      out.write(reinterpret_cast<const char*>(part->data()),
+                static_cast<std::streamsize>(part->size() * sizeof(float)));
     out.flush();
     if (!out) throw std::runtime_error("cannot write " + beside);
   }
@@ -132,9 +136,11 @@ std::optional<ps::state> restore(const std::string& path, model& m) {
   if (!std::getline(in, line)) throw std::runtime_error("cannot read the checkpoint " + path);
   const ps::state where = ps::state_from_string(line);
   for (auto* part : {&m.weights(), &m.velocity()})
-    in.read(reinterpret_cast<char*>(part->data()), static_cast<std::streamsize>(part->size() * sizeof(float)));
+    in.read(reinterpret_cast<char*>(part->data()),
+            static_cast<std::streamsize>(part->size() * sizeof(float)));
   if (!in || in.peek() != std::ifstream::traits_type::eof())
-    throw std::runtime_error("the checkpoint " + path + " is not of this model, or was cut; remove it to begin anew");
+    throw std::runtime_error("the checkpoint " + path +
+                             " is not of this model, or was cut; remove it to begin anew");
   return where;
 }
 
@@ -144,8 +150,9 @@ std::vector<std::string> shards_of(const fs::path& folder, const std::string& sp
     const std::string name = entry.path().filename().string();
     if (name.starts_with(split + "-") && name.ends_with(".tar")) found.push_back(entry.path().string());
   }
-  if (found.empty()) throw std::runtime_error("there are no shards " + split + "-*.tar in " + folder.string() +
-                                              "; make them with pack_webdataset");
+  if (found.empty())
+    throw std::runtime_error("there are no shards " + split + "-*.tar in " + folder.string() +
+                             "; make them with pack_webdataset");
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -193,8 +200,9 @@ int train(arguments& given) {
   given.done();
 
   // The ranks share the work; each trains its own model, since this example has nothing that sums gradients.
-  const auto loader = samples_of(shards, "train") | ps::shuffle(7, ps::window(window)) | ps::shard(rank, world) |
-                      ps::batch(batch_size, ps::tail::drop) | ps::workers(workers) | ps::pin_and_copy;
+  const auto loader = samples_of(shards, "train") | ps::shuffle(7, ps::window(window)) |
+                      ps::shard(rank, world) | ps::batch(batch_size, ps::tail::drop) | ps::workers(workers) |
+                      ps::pin_and_copy;
 
   model m;
   const std::optional<ps::state> from = restore(checkpoint, m);
@@ -204,7 +212,8 @@ int train(arguments& given) {
     return 0;
   }
   auto run = from ? loader.open(*from) : loader.open();
-  if (run.steps_per_epoch() == 0) throw std::runtime_error("an epoch has not even one whole batch; use a smaller --batch");
+  if (run.steps_per_epoch() == 0)
+    throw std::runtime_error("an epoch has not even one whole batch; use a smaller --batch");
   if (from)
     std::printf("continuing at epoch %llu step %llu\n", static_cast<unsigned long long>(from->epoch),
                 static_cast<unsigned long long>(from->step));
@@ -217,9 +226,10 @@ int train(arguments& given) {
     const ps::run_counters before = run.counters();
     bar.begin(before);
     for (auto&& batch : epoch) {
-      for_each_sample(batch, [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
-      // Falls within each epoch, so that each one ends with a model worth testing. Of the place alone: a run that
-      // goes on has the same.
+      for_each_sample(batch,
+                      [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
+      // Falls within each epoch, so that each one ends with a model worth testing. Of the place alone: a run
+      // that goes on has the same.
       const float left = 1 - static_cast<float>(batch.step()) / static_cast<float>(run.steps_per_epoch());
       m.step(0.05f * left, batch.size());
       bar.tick([&] { return run.counters(); });
@@ -238,7 +248,8 @@ int train(arguments& given) {
     const double seconds = after.seconds - before.seconds;
     std::printf("epoch %llu: stall %.2f %%, %.0f samples/s, test accuracy %.4f\n", number,
                 100 * (after.stall_seconds - before.stall_seconds) / seconds,
-                static_cast<double>(after.samples - before.samples) / seconds, test_accuracy(shards, m, workers));
+                static_cast<double>(after.samples - before.samples) / seconds,
+                test_accuracy(shards, m, workers));
     std::fflush(stdout);
   }
   return 0;
@@ -250,9 +261,10 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { interrupted = 1; });
   std::signal(SIGTERM, [](int) { interrupted = 1; });
   try {
-    arguments given(argc, argv,
-                    "train_fashion_mnist --shards DIR --checkpoint FILE [--epochs N] [--workers N] [--batch B] "
-                    "[--rank R --world W] [--window SHARDS] [--checkpoint-every STEPS] [--stop-after STEPS]");
+    arguments given(
+        argc, argv,
+        "train_fashion_mnist --shards DIR --checkpoint FILE [--epochs N] [--workers N] [--batch B] "
+        "[--rank R --world W] [--window SHARDS] [--checkpoint-every STEPS] [--stop-after STEPS]");
     return train(given);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "train_fashion_mnist: %s\n", e.what());

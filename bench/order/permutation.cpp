@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a position costs: the keyed permutation and the windowed shuffle, as ratios to four dependent 64-bit multiplications and one
-// division remainder, in the same program. Pairs of runs alternate; the lower quartile of their ratios is printed.
+// What a position costs: the keyed permutation and the windowed shuffle, as ratios to four dependent 64-bit
+// multiplications and one division remainder, in the same program. Pairs of runs alternate; the lower
+// quartile of their ratios is printed.
 //   "stream": every index is known beforehand, so neighbouring calls overlap, as in a loader's loop.
 //   "chain": every index is the result of the call before.
 // Usage: permutation [pairs, 31 or more]
@@ -79,7 +80,9 @@ void row(const char* name, const F& f, std::uint64_t n, int pairs) {
   for (int pair = 0; pair < pairs; ++pair) {
     double ours = 0, theirs = 0, ours_chained = 0, theirs_chained = 0;
     const auto run_ours = [&] { ours = stream(f, n, calls), ours_chained = chained(f, n, calls); };
-    const auto run_theirs = [&] { theirs = stream(plain, n, calls), theirs_chained = chained(plain, n, calls); };
+    const auto run_theirs = [&] {
+      theirs = stream(plain, n, calls), theirs_chained = chained(plain, n, calls);
+    };
     if (pair % 2 == 0) {
       run_ours();
       run_theirs();
@@ -93,9 +96,11 @@ void row(const char* name, const F& f, std::uint64_t n, int pairs) {
     chain_ns.push_back(ours_chained);
     plain_ns.push_back(theirs);
   }
-  std::printf("%-22s %12llu  stream %6.2f ns  ratio %5.2f   chain %6.2f ns  ratio %5.2f   (reference stream %.2f ns)\n", name,
-              static_cast<unsigned long long>(n), quartile(stream_ns), quartile(stream_ratio), quartile(chain_ns),
-              quartile(chain_ratio), quartile(plain_ns));
+  std::printf(
+      "%-22s %12llu  stream %6.2f ns  ratio %5.2f   chain %6.2f ns  ratio %5.2f   (reference stream %.2f "
+      "ns)\n",
+      name, static_cast<unsigned long long>(n), quartile(stream_ns), quartile(stream_ratio),
+      quartile(chain_ns), quartile(chain_ratio), quartile(plain_ns));
 }
 
 struct index_of_position {
@@ -108,12 +113,14 @@ void windowed(const char* name, std::uint64_t window, std::uint64_t lanes, int p
   ps::rng sizes(1, 0, 0);
   for (int i = 0; i < 10'000; ++i) starts.push_back(starts.back() + 500 + sizes.below(1000));
   const std::uint64_t n = starts.back();
-  const ps::windowed_shuffle_order made({n, std::make_shared<const std::vector<std::uint64_t>>(std::move(starts))}, 7, window, lanes);
+  const ps::windowed_shuffle_order made(
+      {n, std::make_shared<const std::vector<std::uint64_t>>(std::move(starts))}, 7, window, lanes);
   std::vector<double> bind;
   for (std::uint64_t epoch = 0; epoch < 31; ++epoch) {
     const auto begin = std::chrono::steady_clock::now();
     static_cast<void>(made.bind(100 + epoch));
-    bind.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    bind.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   const auto bound = made.bind(0);
   row(name, index_of_position{&bound}, n, pairs);

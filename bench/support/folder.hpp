@@ -3,6 +3,7 @@
 
 #include "support/harness.hpp"
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/shard_writer.hpp>
 
@@ -13,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -176,12 +178,13 @@ inline std::uint64_t all_words(const std::byte* bytes, std::size_t size) {
   return sum;
 }
 
-/// Buffers for batches, used in turn.
+/// Buffers for batches, used in turn. Their pages are there from the beginning.
 class buffers_in_turn {
  public:
   buffers_in_turn(std::size_t count, std::size_t bytes) {
-    for (std::size_t i = 0; i < count; ++i) all_.emplace_back(bytes);
+    for (std::size_t i = 0; i < count; ++i) std::memset(all_.emplace_back(bytes).data(), 0, bytes);
   }
+  buffers_in_turn(buffers_in_turn&&) noexcept = default;
   [[nodiscard]] std::byte* next() { return all_[at_++ % all_.size()].data(); }
 
  private:

@@ -81,7 +81,7 @@ inline void escape(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
   return values[std::min(place, values.size() - 1)];
 }
 
-/// One line of the table. report.py reads lines that begin with `row|`.
+/// One line of the table. report.py reads lines that begin with `row` and a tab.
 struct row {
   std::string id, what;
   double bar = 0;          ///< 0: reported, without a bar
@@ -90,12 +90,12 @@ struct row {
 
 inline void print_row(const row& r, double value, double median, const std::string& notes) {
   const char* verdict = r.bar <= 0 ? "report" : (r.at_most ? value <= r.bar : value >= r.bar) ? "pass" : "MISS";
-  std::printf("row|%s|%s|%s%.6g|%.6g|%.6g|%s|%s\n", r.id.c_str(), r.what.c_str(),
+  std::printf("row\t%s\t%s\t%s%.3g\t%.3g\t%.3g\t%s\t%s\n", r.id.c_str(), r.what.c_str(),
               r.bar <= 0 ? "" : r.at_most ? "<=" : ">=", r.bar, value, median, verdict, notes.c_str());
   std::fflush(stdout);
 }
 inline void print_skipped(const row& r, const std::string& why) {
-  std::printf("row|%s|%s||||skipped|%s\n", r.id.c_str(), r.what.c_str(), why.c_str());
+  std::printf("row\t%s\t%s\t\t\t\tskipped\t%s\n", r.id.c_str(), r.what.c_str(), why.c_str());
   std::fflush(stdout);
 }
 

@@ -29,7 +29,7 @@ struct backwards_order {
   }
 };
 struct backwards {
-  using penstock_stage = ps::order_tag;
+  using penstock_part = ps::order_tag;
   static constexpr std::string_view stage_name = "backwards";
   backwards_order make(ps::order_input in) const { return {in}; }
   std::string describe() const { return "backwards"; }

@@ -23,14 +23,15 @@ using indices = std::vector<std::uint64_t>;
 indices sorted_by_lane(const ps::cut& c, std::uint64_t step) {
   indices all(static_cast<std::size_t>(std::min(c.global, c.size - step * c.global)));
   std::iota(all.begin(), all.end(), step * c.global);
-  std::stable_sort(all.begin(), all.end(), [&](std::uint64_t a, std::uint64_t b) { return a % c.lanes < b % c.lanes; });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](std::uint64_t a, std::uint64_t b) { return a % c.lanes < b % c.lanes; });
   return all;
 }
 
 std::string spell(const ps::cut& c) {
   std::ostringstream out;
-  out << "size " << c.size << ", global " << c.global << ", world " << c.world << ", lanes " << c.lanes << ", tail "
-      << ps::to_string(c.policy);
+  out << "size " << c.size << ", global " << c.global << ", world " << c.world << ", lanes " << c.lanes
+      << ", tail " << ps::to_string(c.policy);
   return out.str();
 }
 
@@ -46,9 +47,11 @@ std::string fault(ps::cut c) {
     for (c.rank = 0; c.rank < c.world; ++c.rank) {
       const std::uint64_t begin = divided * c.rank / c.world, end = divided * (c.rank + 1) / c.world;
       const auto view = c.at(step);
-      const std::string where = " at step " + std::to_string(step) + ", rank " + std::to_string(c.rank) + ", " + spell(c);
+      const std::string where =
+          " at step " + std::to_string(step) + ", rank " + std::to_string(c.rank) + ", " + spell(c);
       if (c.slots(step) != end - begin || view.slots() != end - begin) return "slots" + where;
-      const std::uint64_t there = std::min<std::uint64_t>(end, expected.size()) - std::min<std::uint64_t>(begin, expected.size());
+      const std::uint64_t there =
+          std::min<std::uint64_t>(end, expected.size()) - std::min<std::uint64_t>(begin, expected.size());
       if (c.valid(step) != there || view.valid() != there) return "valid" + where;
       for (std::uint64_t slot = 0; slot < there; ++slot, ++ordinal) {
         const std::uint64_t index = expected[static_cast<std::size_t>(ordinal)];
@@ -62,7 +65,8 @@ std::string fault(ps::cut c) {
     if (ordinal != expected.size()) return "incomplete step " + std::to_string(step) + ", " + spell(c);
     delivered += ordinal;
   }
-  if (delivered != (c.policy == ps::tail::drop ? c.size / c.global * c.global : c.size)) return "incomplete epoch, " + spell(c);
+  if (delivered != (c.policy == ps::tail::drop ? c.size / c.global * c.global : c.size))
+    return "incomplete epoch, " + spell(c);
   for (std::uint64_t index = delivered; index < c.size + 2; ++index) {
     if (c.slot_of(index).has_value()) return "place of an index that is not delivered, " + spell(c);
   }
@@ -115,7 +119,9 @@ TEST_CASE("order/cut: nothing to divide") {
   }
 }
 
-TEST_CASE("order/cut: ranks are disjoint and complete, and the inverse right, for any size, step, world, lanes and tail") {
+TEST_CASE(
+    "order/cut: ranks are disjoint and complete, and the inverse right, for any size, step, world, lanes and "
+    "tail") {
   ps::rng random(5, 0, 0);
   const int rounds = std::getenv("PENSTOCK_LONG_TESTS") != nullptr ? 200'000 : 4000;
   for (int round = 0; round < rounds; ++round) {
@@ -135,7 +141,8 @@ TEST_CASE("order/cut: a global step is the same sequence for every number of ran
   for (const std::uint64_t lanes : {1u, 8u, 24u}) {
     const auto sequence = [&](std::uint64_t world) {
       indices all;
-      ps::cut c{.size = 1000, .global = 96, .world = world, .rank = 0, .lanes = lanes, .policy = ps::tail::keep};
+      ps::cut c{
+          .size = 1000, .global = 96, .world = world, .rank = 0, .lanes = lanes, .policy = ps::tail::keep};
       for (std::uint64_t step = 0; step < c.steps(); ++step) {
         for (c.rank = 0; c.rank < world; ++c.rank) {
           const auto view = c.at(step);
@@ -152,7 +159,8 @@ TEST_CASE("order/cut: a global step is the same sequence for every number of ran
 
 TEST_CASE("order/cut: the largest epoch does not overflow") {
   const std::uint64_t size = std::uint64_t{1} << 63;
-  const ps::cut mine{.size = size, .global = 4'000'000'000, .world = 3'000'000'000, .rank = 2'999'999'999, .lanes = 64};
+  const ps::cut mine{
+      .size = size, .global = 4'000'000'000, .world = 3'000'000'000, .rank = 2'999'999'999, .lanes = 64};
   mine.check();
   const std::uint64_t last = mine.steps() - 2;
   REQUIRE(mine.valid(last) > 0);

@@ -32,7 +32,8 @@ constexpr bool whole_at_compile_time(std::uint64_t n) {
   }
   return true;
 }
-static_assert(whole_at_compile_time(5) && whole_at_compile_time(200), "a permutation can be computed by the compiler");
+static_assert(whole_at_compile_time(5) && whole_at_compile_time(200),
+              "a permutation can be computed by the compiler");
 
 bool long_tests() { return std::getenv("PENSTOCK_LONG_TESTS") != nullptr; }
 
@@ -42,7 +43,8 @@ std::string fault(std::uint64_t n, std::uint64_t key) {
   std::vector<bool> seen(static_cast<std::size_t>(n));
   for (std::uint64_t i = 0; i < n; ++i) {
     const std::uint64_t j = shuffled(i);
-    const std::string where = " at n " + std::to_string(n) + ", key " + std::to_string(key) + ", index " + std::to_string(i);
+    const std::string where =
+        " at n " + std::to_string(n) + ", key " + std::to_string(key) + ", index " + std::to_string(i);
     if (j >= n) return "outside" + where;
     if (seen[static_cast<std::size_t>(j)]) return "twice" + where;
     seen[static_cast<std::size_t>(j)] = true;
@@ -77,12 +79,15 @@ std::uint64_t rank_of(const ps::permutation& shuffled) {
 
 }  // namespace
 
-TEST_CASE("order/permutation: every index once, and the inverse, at all sizes up to 1100 and around powers of two") {
+TEST_CASE(
+    "order/permutation: every index once, and the inverse, at all sizes up to 1100 and around powers of "
+    "two") {
   const std::uint64_t keys = long_tests() ? 100 : 3;
   std::vector<std::uint64_t> sizes(1100);
   std::iota(sizes.begin(), sizes.end(), std::uint64_t{0});
   for (unsigned bits = 11; bits <= (long_tests() ? 20u : 15u); ++bits) {
-    for (std::uint64_t n = (std::uint64_t{1} << bits) - 2; n <= (std::uint64_t{1} << bits) + 2; ++n) sizes.push_back(n);
+    for (std::uint64_t n = (std::uint64_t{1} << bits) - 2; n <= (std::uint64_t{1} << bits) + 2; ++n)
+      sizes.push_back(n);
   }
   for (const std::uint64_t n : sizes) {
     for (std::uint64_t key = 0; key < keys; ++key) {
@@ -94,8 +99,8 @@ TEST_CASE("order/permutation: every index once, and the inverse, at all sizes up
 }
 
 TEST_CASE("order/permutation: the largest sizes stay inside and can be turned round") {
-  for (const std::uint64_t n : {std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 1, (std::uint64_t{1} << 63) - 1,
-                                std::uint64_t{1} << 63}) {
+  for (const std::uint64_t n : {std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 1,
+                                (std::uint64_t{1} << 63) - 1, std::uint64_t{1} << 63}) {
     const ps::permutation shuffled(n, 11);
     ps::rng random(1, 0, n);
     for (int i = 0; i < 2000; ++i) {
@@ -104,7 +109,8 @@ TEST_CASE("order/permutation: the largest sizes stay inside and can be turned ro
       if (y >= n || shuffled.inverse(y) != x) FAIL("wrong at n " << n << ", index " << x);
     }
   }
-  CHECK_THROWS_WITH(ps::permutation((std::uint64_t{1} << 63) + 1, 0), penstock_test::contains("at most 2^63"));
+  CHECK_THROWS_WITH(ps::permutation((std::uint64_t{1} << 63) + 1, 0),
+                    penstock_test::contains("at most 2^63"));
 }
 
 TEST_CASE("order/permutation: an empty one and one of a single index") {
@@ -122,11 +128,13 @@ TEST_CASE("order/permutation: the sequence is part of the format and does not ch
   CHECK(first(10) == std::array<std::uint64_t, 4>{3, 0, 1, 6});
   CHECK(first(500) == std::array<std::uint64_t, 4>{163, 228, 215, 397});
   CHECK(first(1'000'000) == std::array<std::uint64_t, 4>{85738, 327314, 161158, 287417});
-  CHECK(first(std::uint64_t{1} << 40) == std::array<std::uint64_t, 4>{786634821187, 448410852982, 248686813066, 896807875065});
+  CHECK(first(std::uint64_t{1} << 40) ==
+        std::array<std::uint64_t, 4>{786634821187, 448410852982, 248686813066, 896807875065});
 }
 
 TEST_CASE("order/permutation: on a few indices every permutation is equally frequent over the keys") {
-  for (const auto& [n, permutations] : {std::pair<std::uint64_t, std::uint64_t>{3, 6}, {4, 24}, {5, 120}, {6, 720}}) {
+  for (const auto& [n, permutations] :
+       {std::pair<std::uint64_t, std::uint64_t>{3, 6}, {4, 24}, {5, 120}, {6, 720}}) {
     std::vector<std::uint64_t> counts(static_cast<std::size_t>(permutations));
     for (std::uint64_t key = 0; key < permutations * 500; ++key) {
       ++counts[static_cast<std::size_t>(rank_of(ps::permutation(n, key)))];
@@ -140,9 +148,11 @@ TEST_CASE("order/permutation: on a few indices every permutation is equally freq
 TEST_CASE("order/permutation: where two indices go is even over the keys, from 7 indices to 1000") {
   for (const std::uint64_t n : {7u, 12u, 20u, 121u, 128u, 300u, 899u, 900u, 1000u}) {
     const std::uint64_t trials = long_tests() ? 3'000'000 : 150'000;
-    const std::uint64_t step = std::uint64_t{1} << (std::bit_width(n - 1) / 2);  // the low digit's range: the weakest distance
+    // the low digit's range: the weakest distance
+    const std::uint64_t step = std::uint64_t{1} << (std::bit_width(n - 1) / 2);
     for (const std::uint64_t apart : {std::uint64_t{1}, step, n / 2}) {
-      std::vector<std::uint64_t> place(static_cast<std::size_t>(n)), difference(static_cast<std::size_t>(n - 1));
+      std::vector<std::uint64_t> place(static_cast<std::size_t>(n)),
+          difference(static_cast<std::size_t>(n - 1));
       for (std::uint64_t key = 0; key < trials; ++key) {
         const ps::permutation shuffled(n, ps::mix64(key));
         const std::uint64_t i = key % (n - apart), a = shuffled(i), b = shuffled(i + apart);
@@ -165,7 +175,8 @@ TEST_CASE("order/permutation: within one key, an index tells nothing of where it
       for (const std::uint64_t apart : {std::uint64_t{1}, step}) {
         std::vector<std::uint64_t> pairs(parts * parts);
         for (std::uint64_t i = 0; i + apart < n; ++i) {
-          ++pairs[static_cast<std::size_t>(shuffled(i) * parts / n * parts + shuffled(i + apart) * parts / n)];
+          ++pairs[static_cast<std::size_t>(shuffled(i) * parts / n * parts +
+                                           shuffled(i + apart) * parts / n)];
         }
         INFO("n " << n << ", key " << key << ", " << apart << " apart");
         CHECK(deviation(pairs) < 7);

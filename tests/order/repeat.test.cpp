@@ -56,7 +56,8 @@ TEST_CASE("order/repeat: nothing repeated is nothing") {
 }
 
 TEST_CASE("order/repeat: shard boundaries are repeated, up to a bound") {
-  const auto starts = std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 10});
+  const auto starts =
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 10});
   CHECK(*ps::repeat(2).make({10, starts}).output().starts == std::vector<std::uint64_t>{0, 4, 10, 14, 20});
   CHECK(ps::repeat(1'000'000).make({10, starts}).output().starts == nullptr);
   CHECK(ps::repeat().make({10, starts}).output().starts == nullptr);

@@ -13,7 +13,8 @@ namespace ps = penstock;
 static_assert(ps::order_stage<ps::sequential_stage>, "sequential is an order stage");
 
 TEST_CASE("order/sequential: leaves positions, size and shard boundaries as they are") {
-  const auto starts = std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 10});
+  const auto starts =
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 10});
   const auto made = ps::sequential.make({10, starts});
   CHECK(made.size() == 10);
   CHECK(made.output().starts == starts);

@@ -9,7 +9,7 @@
 
 namespace ps = penstock;
 
-static_assert(std::same_as<ps::shard_stage::penstock_stage, ps::shard_tag>, "shard has a tag of its own");
+static_assert(std::same_as<ps::shard_stage::penstock_part, ps::shard_tag>, "shard has a tag of its own");
 static_assert(!ps::order_stage<ps::shard_stage>, "shard changes no position, so it is no order stage");
 
 namespace {

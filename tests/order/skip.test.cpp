@@ -29,7 +29,8 @@ TEST_CASE("order/skip: more than there is leaves nothing") {
 }
 
 TEST_CASE("order/skip: shard boundaries are cut where the positions are") {
-  const auto starts = std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
+  const auto starts =
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
   const auto boundaries = [&](std::uint64_t n) { return *ps::skip(n).make({10, starts}).output().starts; };
   CHECK(boundaries(0) == *starts);
   CHECK(boundaries(1) == std::vector<std::uint64_t>{0, 3, 3, 8, 9});

@@ -27,7 +27,8 @@ TEST_CASE("order/take: more than there is takes all") {
 }
 
 TEST_CASE("order/take: shard boundaries are cut where the positions are") {
-  const auto starts = std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
+  const auto starts =
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
   const auto boundaries = [&](std::uint64_t n) { return *ps::take(n).make({10, starts}).output().starts; };
   CHECK(boundaries(10) == *starts);
   CHECK(boundaries(99) == *starts);

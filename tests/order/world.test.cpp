@@ -20,8 +20,8 @@ ps::world read(const std::map<std::string, std::string>& environment) {
   });
 }
 
-ps::world expected(std::uint64_t rank, std::uint64_t size, std::uint64_t local_rank, std::uint64_t local_size, std::uint64_t node,
-                   std::uint64_t nodes, std::string_view launcher) {
+ps::world expected(std::uint64_t rank, std::uint64_t size, std::uint64_t local_rank, std::uint64_t local_size,
+                   std::uint64_t node, std::uint64_t nodes, std::string_view launcher) {
   return {rank, size, local_rank, local_size, node, nodes, launcher};
 }
 
@@ -31,7 +31,7 @@ std::string refused(const std::map<std::string, std::string>& environment) {
     static_cast<void>(read(environment));
   } catch (const ps::error& e) {
     CHECK(e.code() == ps::errc::argument);
-    return e.message();
+    return std::string(e.message());
   }
   return "";
 }
@@ -68,10 +68,12 @@ TEST_CASE("order/world: torchrun wins over the Slurm step it runs in, where SLUR
 }
 
 TEST_CASE("order/world: RANK without WORLD_SIZE, and the other way round, are errors that say what to set") {
-  CHECK_THAT(refused({{"RANK", "1"}}), penstock_test::contains("RANK") && penstock_test::contains("WORLD_SIZE"));
+  CHECK_THAT(refused({{"RANK", "1"}}),
+             penstock_test::contains("RANK") && penstock_test::contains("WORLD_SIZE"));
   CHECK_THAT(refused({{"WORLD_SIZE", "4"}}), penstock_test::contains("WORLD_SIZE without RANK"));
   // A size in a batch script's environment does no harm where the step itself says who we are.
-  CHECK(read({{"WORLD_SIZE", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}}).rank == 1);
+  CHECK(read({{"WORLD_SIZE", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}})
+            .rank == 1);
 }
 
 TEST_CASE("order/world: Open MPI, MVAPICH, PMI and Flux") {
@@ -85,8 +87,10 @@ TEST_CASE("order/world: Open MPI, MVAPICH, PMI and Flux") {
               {"MV2_COMM_WORLD_LOCAL_SIZE", "4"}}) == expected(5, 8, 1, 4, 1, 2, "MVAPICH"));
   CHECK(read({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "4"}}) ==
         expected(5, 8, 1, 4, 1, 2, "PMI"));
-  CHECK(read({{"FLUX_TASK_RANK", "5"}, {"FLUX_JOB_SIZE", "8"}, {"FLUX_TASK_LOCAL_ID", "1"}, {"FLUX_JOB_NNODES", "2"}}) ==
-        expected(5, 8, 1, 4, 1, 2, "Flux"));
+  CHECK(read({{"FLUX_TASK_RANK", "5"},
+              {"FLUX_JOB_SIZE", "8"},
+              {"FLUX_TASK_LOCAL_ID", "1"},
+              {"FLUX_JOB_NNODES", "2"}}) == expected(5, 8, 1, 4, 1, 2, "Flux"));
   CHECK_THAT(refused({{"PMI_RANK", "5"}}), penstock_test::contains("PMI_SIZE"));
 }
 
@@ -111,17 +115,21 @@ TEST_CASE("order/world: a Slurm batch script is no step") {
 
 TEST_CASE("order/world: launchers that give a rank and no size are an error, not a world of one") {
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
-    CHECK_THAT(refused({{name, "0"}}), penstock_test::contains(name) && penstock_test::contains("shard(rank, size)"));
+    CHECK_THAT(refused({{name, "0"}}),
+               penstock_test::contains(name) && penstock_test::contains("shard(rank, size)"));
   }
-  CHECK(read({{"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}}).launcher == "Slurm");
+  CHECK(read({{"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}})
+            .launcher == "Slurm");
 }
 
 TEST_CASE("order/world: numbers that are none, or do not fit, are errors") {
   CHECK_THAT(refused({{"RANK", "-1"}, {"WORLD_SIZE", "4"}}), penstock_test::contains("RANK=-1"));
   CHECK_THAT(refused({{"RANK", "1x"}, {"WORLD_SIZE", "4"}}), penstock_test::contains("not a whole number"));
   CHECK_THAT(refused({{"RANK", ""}, {"WORLD_SIZE", "4"}}), penstock_test::contains("not a whole number"));
-  CHECK_THAT(refused({{"RANK", "1"}, {"WORLD_SIZE", "99999999999999999999"}}), penstock_test::contains("not a whole number"));
-  CHECK_THAT(refused({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), penstock_test::contains("rank 4 is not below the world's size 4"));
+  CHECK_THAT(refused({{"RANK", "1"}, {"WORLD_SIZE", "99999999999999999999"}}),
+             penstock_test::contains("not a whole number"));
+  CHECK_THAT(refused({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
+             penstock_test::contains("rank 4 is not below the world's size 4"));
   CHECK_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), penstock_test::contains("rank 0"));
   CHECK_THAT(refused({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
              penstock_test::contains("local rank 2"));
@@ -137,7 +145,8 @@ TEST_CASE("order/world: the list of Slurm tasks per node") {
   CHECK(slurm_tasks("2(x3),1", 3) == 1);
   CHECK_FALSE(slurm_tasks("2(x3),1", 4).has_value());
   CHECK(slurm_tasks("8,4(x2),16(x1000)", 500) == 16);
-  for (const char* broken : {"", "x", "2(", "2(x", "2(x3", "2(x3)1", "2,", "(x3)", "99999999999999999999", "2(x-1)"}) {
+  for (const char* broken :
+       {"", "x", "2(", "2(x", "2(x3", "2(x3)1", "2,", "(x3)", "99999999999999999999", "2(x-1)"}) {
     CHECK_FALSE(slurm_tasks(broken, 5).has_value());
   }
 }

@@ -63,9 +63,11 @@ class buffer {
   [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
   [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
 
-  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity. std::bad_alloc where there is no
+  /// memory of that size.
   void resize_for_overwrite(std::size_t size) {
     if (size > capacity_) {
+      if (size > largest) throw std::bad_alloc();
       const std::size_t wanted = size + size / 4;
       auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
       release();
@@ -75,11 +77,11 @@ class buffer {
     size_ = size;
   }
 
-  /// Appends a copy of `bytes`, keeping what is there. Amortised constant time per byte.
+  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant time per byte.
   void append(bytes_view bytes) {
     const std::size_t before = size_;
+    buffer grown;  // frees the old memory when all is copied
     if (before + bytes.size() > capacity_) {
-      buffer grown;
       grown.resize_for_overwrite((before + bytes.size()) * 2);
       if (before != 0) std::memcpy(grown.data_, data_, before);
       std::swap(data_, grown.data_);
@@ -97,6 +99,9 @@ class buffer {
     data_ = nullptr;
     capacity_ = 0;
   }
+
+  static constexpr std::size_t largest =
+      static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;

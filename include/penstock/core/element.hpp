@@ -92,7 +92,7 @@ template <class T>
     return value.finish();
   } else if constexpr (detail::has_unfinished<value_type>::value) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(value))...);
+      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(static_cast<T&&>(value)))...);
     }(std::make_index_sequence<value_type::size>{});
   } else {
     return static_cast<T&&>(value);

@@ -107,7 +107,10 @@ class error : public std::exception {
     if (offset_) add("offset", std::to_string(*offset_));
     if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
     if (!known.empty()) known += "]";
-    line_ = detail::shared_text("penstock: " + std::string(message_.view()) + known);
+    std::string line = "penstock: " + std::string(message_.view()) + known;
+    for (char& c : line)  // names come from foreign bytes
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    line_ = detail::shared_text(line);
   }
 
   errc code_;

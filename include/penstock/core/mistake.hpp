@@ -32,6 +32,7 @@ enum class mistake {
   predicate_not_bool,
   discovered_without_collate,
   open_sample_in_batch,
+  not_batchable,
   order_on_forward,
   order_after_decider,
   order_after_cursor,
@@ -50,88 +51,122 @@ template <class Element>
 struct reached_by {};
 
 /// Fails to compile with the sentence of `M`, and with nothing else. `Reached` is there to be printed.
-template <mistake M, class... Reached>
+template <mistake M, class Reached = void>
 consteval void explain() {
   static_assert(M != mistake::not_a_part,
-                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or give your type "
+                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
+                "give your type "
                 "`using penstock_part = pointwise_tag;`");
-  static_assert(M != mistake::not_a_source,
-                "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
-                "`using penstock_part = source_tag;`");
+  static_assert(
+      M != mistake::not_a_source,
+      "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
+      "`using penstock_part = source_tag;`");
   static_assert(M != mistake::no_source,
-                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or webdataset(path) | ...");
+                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
+                "webdataset(path) | ...");
   static_assert(M != mistake::two_sources,
-                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) or concat(...)");
-  static_assert(M != mistake::two_batches,
-                "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
-  static_assert(M != mistake::two_shards,
-                "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
-  static_assert(M != mistake::shard_after_batch,
-                "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
+                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) "
+                "or concat(...)");
+  static_assert(
+      M != mistake::two_batches,
+      "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
+  static_assert(
+      M != mistake::two_shards,
+      "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
+  static_assert(
+      M != mistake::shard_after_batch,
+      "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
   static_assert(M != mistake::batch_after_copy,
-                "penstock: batch after pin_and_copy; samples are collated before they are copied, write batch(n) | pin_and_copy");
+                "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                "batch(n) | pin_and_copy");
   static_assert(M != mistake::stage_after_copy,
-                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it before batch(n)");
+                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it "
+                "before batch(n)");
   static_assert(M != mistake::value_after_batch,
                 "penstock: this stage works on samples and stands after batch; move it before batch(n)");
   static_assert(M != mistake::copy_without_batch,
                 "penstock: pin_and_copy copies batches; write batch(n) before it");
-  static_assert(M != mistake::steps_without_batch, "penstock: steps(n) counts batches; write batch(b) before it");
+  static_assert(M != mistake::steps_without_batch,
+                "penstock: steps(n) counts batches; write batch(b) before it");
   static_assert(M != mistake::cursor_after_batch,
                 "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   static_assert(M != mistake::no_such_field,
-                "penstock: no field of that name reaches this stage; the record's type, named below, shows those that do");
+                "penstock: no field of that name reaches this stage; reached_by<...> beside this line shows "
+                "the fields that do");
   static_assert(M != mistake::field_twice, "penstock: the same field is named twice; name each field once");
-  static_assert(M != mistake::fields_need_names,
-                "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
+  static_assert(
+      M != mistake::fields_need_names,
+      "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
   static_assert(M != mistake::decode_nothing,
-                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> for some fields");
+                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> "
+                "for some fields");
   static_assert(M != mistake::codec_wants_bytes,
-                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, or use map(f)");
+                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, "
+                "or use map(f)");
   static_assert(M != mistake::decode_which_field,
-                "penstock: decode<Codec> on a record with several fields; say which, as in decode<field<\"name\", Codec>>");
+                "penstock: decode<Codec> on a record with several fields; say which, as in "
+                "decode<field<\"name\", Codec>>");
   static_assert(M != mistake::not_a_codec,
-                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) const and codec_name");
-  static_assert(M != mistake::wrong_argument,
-                "penstock: this stage's function cannot be called with the element that reaches it; the element's type is "
-                "named below");
+                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) "
+                "const and codec_name");
+  static_assert(
+      M != mistake::wrong_argument,
+      "penstock: this stage's function cannot be called with the element that reaches it, which is that of "
+      "reached_by<...> beside this line");
   static_assert(M != mistake::mutable_function,
-                "penstock: the function would be shared by all workers and must be callable when const; remove `mutable` and "
+                "penstock: the function would be shared by all workers and must be callable when const; "
+                "remove `mutable` and "
                 "take random numbers from an rng& second parameter");
   static_assert(M != mistake::returns_nothing,
                 "penstock: map's function returns nothing; return the value that shall go on");
   static_assert(M != mistake::predicate_not_bool, "penstock: filter's function must return bool");
   static_assert(M != mistake::discovered_without_collate,
-                "penstock: batch cannot stack values whose length is known only after decoding; write batch(n, ragged) or "
+                "penstock: batch cannot stack values whose length is known only after decoding; write "
+                "batch(n, ragged) or "
                 "batch(n, pad_to_longest)");
   static_assert(M != mistake::open_sample_in_batch,
-                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or decode<field<...>> "
+                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                "decode<field<...>> "
                 "before it");
+  static_assert(M != mistake::not_batchable,
+                "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
+                "reached_by<...> beside this "
+                "line names; write map(f) before it");
   static_assert(M != mistake::order_on_forward,
-                "penstock: random access asked of a source that can only be read forward; use shuffle_buffer(k), or a source "
+                "penstock: random access asked of a source that can only be read forward; use "
+                "shuffle_buffer(k), or a source "
                 "with an index");
   static_assert(M != mistake::order_after_decider,
-                "penstock: this stage needs to know how many samples there are, and after filter or unbatch nobody knows; move "
+                "penstock: this stage needs to know how many samples there are, and after filter or unbatch "
+                "nobody knows; move "
                 "it before");
   static_assert(M != mistake::order_after_cursor,
-                "penstock: this stage computes positions and stands after shuffle_buffer, where positions come from a cursor; "
+                "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
+                "come from a cursor; "
                 "move it before");
-  static_assert(M != mistake::cursor_after_decider,
-                "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
-  static_assert(M != mistake::enumerate_after_decider,
-                "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
+  static_assert(
+      M != mistake::cursor_after_decider,
+      "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
+  static_assert(
+      M != mistake::enumerate_after_decider,
+      "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
   static_assert(M != mistake::not_expandable,
-                "penstock: unbatch needs a range, an array, or a record of such; the element's type is named below");
+                "penstock: unbatch needs a range, an array, or a record of such, and gets what "
+                "reached_by<...> beside this line names");
   static_assert(M != mistake::lost_by_a_stage,
-                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove it or the require");
+                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove "
+                "it or the require");
   static_assert(M != mistake::lost_by_shuffle_buffer,
-                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after shard also elastic); use "
+                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
+                "shard also elastic); use "
                 "shuffle(seed, window(w)), or put shuffle_buffer before shard");
   static_assert(M != mistake::lost_by_decider,
-                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and lockstep, and after shard "
+                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
+                "lockstep, and after shard "
                 "also elastic); lockstep comes back with steps(n), elastic by filtering before shard");
   static_assert(M != mistake::lost_by_forward,
-                "penstock: require: the guarantee is lost by a source that can only be read forward; use a source with an index");
+                "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
+                "source with an index");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
 }

@@ -35,7 +35,7 @@ namespace penstock::inline v0_1 {
 /// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
 /// drawn there before, never on threads, ranks or what other samples drew.
 ///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 64 bytes, no allocation; making one costs nothing, four
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs nothing, four
 /// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
 /// `uniform` and `below` do not.
 class rng {

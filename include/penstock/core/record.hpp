@@ -3,7 +3,9 @@
 
 #include <penstock/core/name.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -41,19 +43,59 @@ consteval bool names_differ() {
   return differ;
 }
 
+/// One value of a record. Not std::tuple, which is not trivially copyable in every standard library.
+template <std::size_t I, class T>
+struct record_value {
+  T value;
+
+  constexpr record_value()
+    requires std::default_initializable<T>
+      : value() {}
+  template <class U>
+  constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
+  friend constexpr bool operator==(const record_value&, const record_value&) = default;
+};
+
+template <class Indices, class... Ts>
+struct record_values;
+template <std::size_t... Is, class... Ts>
+struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>... {
+  constexpr record_values() = default;
+  template <class... Us>
+  constexpr explicit record_values(std::in_place_t, Us&&... given)
+      : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
+  friend constexpr bool operator==(const record_values&, const record_values&) = default;
+};
+
+template <std::size_t I, class T>
+constexpr T& value_at(record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr const T& value_at(const record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr T&& value_at(record_value<I, T>&& v) noexcept {
+  return static_cast<T&&>(v.value);
+}
+
 }  // namespace detail
 
 /// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all in order.
 ///
-/// An aggregate of its values: no allocation, no padding beyond a tuple's, trivially copyable when its values are.
+/// Its values one after another: no allocation, trivially copyable when its values are.
 template <class... Fields>
 class record {
+  using storage_type =
+      detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
+
  public:
-  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-                "a record needs a different name for each field; as it stands the last of equal names counts");
+  static_assert(
+      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+      "a record needs a different name for each field; as it stands the last of equal names counts");
 
   using is_record = void;
-  using values_type = std::tuple<typename Fields::type...>;
   static constexpr std::size_t size = sizeof...(Fields);
   template <std::size_t I>
   using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
@@ -63,17 +105,40 @@ class record {
   constexpr record() = default;
   template <class... Us>
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
-             (std::is_constructible_v<typename Fields::type, Us &&> && ...))
-  constexpr explicit record(Us&&... values) : values_(std::forward<Us>(values)...) {}
+             (std::is_constructible_v<typename Fields::type, Us&&> && ...))
+  constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
 
-  [[nodiscard]] constexpr values_type& values() & noexcept { return values_; }
-  [[nodiscard]] constexpr const values_type& values() const& noexcept { return values_; }
-  [[nodiscard]] constexpr values_type&& values() && noexcept { return std::move(values_); }
+  /// The value at place `I`; what `get` calls.
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto& at() & noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr const auto& at() const& noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto&& at() && noexcept {
+    return detail::value_at<I>(std::move(storage_));
+  }
+  /// All values, as a tuple of references.
+  [[nodiscard]] constexpr std::tuple<typename Fields::type&...> values() & noexcept {
+    return refer(*this, indices{});
+  }
+  [[nodiscard]] constexpr std::tuple<const typename Fields::type&...> values() const& noexcept {
+    return refer(*this, indices{});
+  }
 
   friend constexpr bool operator==(const record&, const record&) = default;
 
  private:
-  values_type values_{};
+  using indices = std::make_index_sequence<sizeof...(Fields)>;
+  template <class Self, std::size_t... Is>
+  static constexpr auto refer(Self& self, std::index_sequence<Is...>) noexcept {
+    return std::tie(self.template at<Is>()...);
+  }
+
+  [[no_unique_address]] storage_type storage_;
 };
 
 template <class T>
@@ -87,22 +152,27 @@ concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<
 template <fixed_string Name, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
   constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
-  static_assert(i != detail::not_found, "get: this record has no field of that name; see the record's type for those it has");
-  if constexpr (i != detail::not_found) return std::get<i>(std::forward<R>(r).values());
+  static_assert(i != detail::not_found,
+                "get: this record has no field of that name; see the record's type for those it has");
+  if constexpr (i != detail::not_found)
+    return (std::forward<R>(r).template at<i>());
+  else
+    return 0;  // so that one error is all
 }
 
 /// The value of the field at place `I`, in the order of the record's type.
 template <std::size_t I, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
-  return std::get<I>(std::forward<R>(r).values());
+  return (std::forward<R>(r).template at<I>());
 }
 
 }  // namespace penstock::inline v0_1
 
 template <class... Fields>
-struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {};
+struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {
+};
 
 template <std::size_t I, class... Fields>
 struct std::tuple_element<I, penstock::record<Fields...>> {
-  using type = std::tuple_element_t<I, typename penstock::record<Fields...>::values_type>;
+  using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };

@@ -27,11 +27,17 @@ concept epoch_changing = requires { requires Order::changes_epoch; };
 template <class Bound>
 class bound_epochs {
  public:
-  [[nodiscard]] position operator()(position at) const { return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index); }
+  [[nodiscard]] position operator()(position at) const {
+    return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+  }
 
   template <class Order>
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
+    if (count > most) {
+      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
+                                   " repeated epochs would bind them all; write shuffle before repeat");
+    }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
       bounds_.erase(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(first - first_));
@@ -49,6 +55,8 @@ class bound_epochs {
   }
 
  private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 20;
+
   std::uint64_t first_ = 0;
   std::vector<Bound> bounds_;
 };
@@ -76,9 +84,11 @@ class bound_epoch {
 
 }  // namespace detail
 
-/// The orders of a plan, one after another, as one: position after the last stage to position in the source, and back.
+/// The orders of a plan, one after another, as one: position after the last stage to position in the source,
+/// and back.
 ///
-/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is the identity.
+/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is
+/// the identity.
 /// Immutable, cheap to copy, free for all threads. Throws what the stages throw: `error(errc::argument)`.
 ///
 ///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
@@ -100,7 +110,8 @@ class order_chain {
   }
 
   template <std::size_t I>
-  using level = std::conditional_t<many_epochs<I>(), detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
+  using level = std::conditional_t<many_epochs<I>(),
+                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
                                    detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
 
   template <class Numbers>
@@ -111,8 +122,9 @@ class order_chain {
   };
 
  public:
-  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing and takes no lock; it keeps
-  /// its tables alive by itself. Copyable; a call on an index outside the bound range is the caller's mistake and is not checked.
+  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing
+  /// and takes no lock; it keeps its tables alive by itself. Copyable; a call on an index outside the bound
+  /// range is the caller's mistake and is not checked.
   class binding {
    public:
     binding() = default;
@@ -159,10 +171,12 @@ class order_chain {
     return found;
   }
 
-  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in loops.
+  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in
+  /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " + std::to_string(size()))
+      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
+                                      std::to_string(size()))
           .at_position(after);
     }
     return back<count>(after);
@@ -186,7 +200,8 @@ class order_chain {
     return made;
   }
 
-  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state nothing is allocated.
+  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state
+  /// nothing is allocated.
   void rebind(binding& reused, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
     reused.epoch_ = epoch;
     last = std::min(last, size());
@@ -242,11 +257,12 @@ template <class... Made>
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made, const Stage& stage,
-                                const Rest&... rest) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
+                                const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out),
+                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
 }
 
 }  // namespace detail

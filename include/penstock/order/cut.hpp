@@ -14,16 +14,22 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The positions of one global step sorted by (p mod lanes, p): ordinal to offset in the step and back, both O(1).
+/// The positions of one global step sorted by (p mod lanes, p): ordinal to offset in the step and back, both
+/// O(1).
 ///
-/// Of m consecutive positions, lane v holds those at offsets d, d + lanes, ..., where d = (v - first) mod lanes. Lanes with d < m mod lanes
-/// have one more than the others. In the order of v the lanes below the first position's come first (their d is large), then the
-/// others; each of these two groups begins with the lanes that have one more. Hence four runs of lanes of equal length.
+/// Of m consecutive positions, lane v holds those at offsets d, d + lanes, ..., where d = (v - first) mod
+/// lanes. Lanes with d < m mod lanes have one more than the others. In the order of v the lanes below the
+/// first position's come first (their d is large), then the others; each of these two groups begins with the
+/// lanes that have one more. Hence four runs of lanes of equal length.
 class lane_sorted {
  public:
   constexpr lane_sorted() = default;
   constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
-      : lanes_(lanes), below_(first % lanes), each_(count / lanes), by_each_(std::max<std::uint64_t>(1, each_)), by_more_(each_ + 1) {
+      : lanes_(lanes),
+        below_(first % lanes),
+        each_(count / lanes),
+        by_each_(std::max<std::uint64_t>(1, each_)),
+        by_more_(each_ + 1) {
     const std::uint64_t more = count % lanes, above = lanes - below_;
     wrapped_more_ = more > above ? more - above : 0;
     straight_more_ = std::min(more, above);
@@ -50,7 +56,8 @@ class lane_sorted {
   }
 
  private:
-  [[nodiscard]] constexpr std::uint64_t in_run(divider::result lane_and_depth, std::uint64_t run_begin) const noexcept {
+  [[nodiscard]] constexpr std::uint64_t in_run(divider::result lane_and_depth,
+                                               std::uint64_t run_begin) const noexcept {
     return run_begin + lane_and_depth.quotient + lane_and_depth.remainder * lanes_;
   }
 
@@ -61,13 +68,18 @@ class lane_sorted {
 
 }  // namespace detail
 
-/// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's slots are filled.
+/// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's
+/// slots are filled.
 class step_view {
  public:
   constexpr step_view() = default;
-  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin, std::uint64_t slots,
-                      std::uint64_t valid) noexcept
-      : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid), laned_(lanes != 1) {
+  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
+                      std::uint64_t slots, std::uint64_t valid) noexcept
+      : base_(first + (lanes == 1 ? begin : 0)),
+        begin_(begin),
+        slots_(slots),
+        valid_(valid),
+        laned_(lanes != 1) {
     if (laned_) sorted_ = detail::lane_sorted(first, count, lanes);
   }
 
@@ -94,13 +106,16 @@ struct cut_place {
   friend constexpr bool operator==(const cut_place&, const cut_place&) = default;
 };
 
-/// The cut of an epoch into global steps, and of each step into the ranks' batches: arithmetic on positions, no data.
+/// The cut of an epoch into global steps, and of each step into the ranks' batches: arithmetic on positions,
+/// no data.
 ///
-/// Global step s holds the positions [s * global, min((s + 1) * global, size)), whatever the number of ranks. Within a step positions are
-/// sorted by (p mod lanes, p), so by p where lanes is 1; rank r of W takes ordinals floor(G r / W) up to floor(G (r + 1) / W). For
-/// global = b * W that is b each. Of a last step with m < G positions `tail::keep` divides the m in the same way, `tail::pad` leaves the
-/// ordinals from m on empty, `tail::drop` leaves the step out. The number of steps is the same on all ranks.
-/// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept; free for all threads.
+/// Global step s holds the positions [s * global, min((s + 1) * global, size)), whatever the number of ranks.
+/// Within a step positions are sorted by (p mod lanes, p), so by p where lanes is 1; rank r of W takes
+/// ordinals floor(G r / W) up to floor(G (r + 1) / W). For global = b * W that is b each. Of a last step with
+/// m < G positions `tail::keep` divides the m in the same way, `tail::pad` leaves the ordinals from m on
+/// empty, `tail::drop` leaves the step out. The number of steps is the same on all ranks.
+/// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept;
+/// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
 ///
 ///     const penstock::cut mine{.size = n, .global = 256 * world, .world = world, .rank = rank};
@@ -119,12 +134,16 @@ struct cut {
     if (global == 0 || global > most) {
       throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
     }
-    if (world == 0 || world > most) throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
+    if (world == 0 || world > most)
+      throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
     if (rank >= world) {
-      throw error(errc::argument, "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
+      throw error(errc::argument,
+                  "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
     }
-    if (lanes == 0 || lanes > most) throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
-    if (size > std::uint64_t{1} << 63) throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
+    if (lanes == 0 || lanes > most)
+      throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
+    if (size > std::uint64_t{1} << 63)
+      throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
   }
 
   /// Global steps per epoch.
@@ -143,23 +162,27 @@ struct cut {
   /// How many of them hold a sample; they come first.
   [[nodiscard]] constexpr std::uint64_t valid(std::uint64_t step) const noexcept {
     const std::uint64_t divided = divided_by_ranks(step);
-    return std::min(count(step), detail::share(divided, rank + 1, world)) - std::min(count(step), detail::share(divided, rank, world));
+    return std::min(count(step), detail::share(divided, rank + 1, world)) -
+           std::min(count(step), detail::share(divided, rank, world));
   }
   /// The position index in a slot of step s; nothing where the slot is padding or does not exist.
-  [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step, std::uint64_t slot) const noexcept {
+  [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step,
+                                                                std::uint64_t slot) const noexcept {
     if (slot >= valid(step)) return std::nullopt;
     return at(step)[slot];
   }
   /// The slots of step s, for the inner loop.
   [[nodiscard]] constexpr step_view at(std::uint64_t step) const noexcept {
-    return {step * global, count(step), lanes, detail::share(divided_by_ranks(step), rank, world), slots(step), valid(step)};
+    return {step * global, count(step), lanes, detail::share(divided_by_ranks(step), rank, world),
+            slots(step),   valid(step)};
   }
   /// The inverse, over all ranks: nothing for an index that is dropped or not below `size`.
   [[nodiscard]] constexpr std::optional<cut_place> slot_of(std::uint64_t index) const noexcept {
     const std::uint64_t step = index / global;
     if (index >= size || step >= steps()) return std::nullopt;
     const std::uint64_t offset = index - step * global, divided = divided_by_ranks(step);
-    const std::uint64_t ordinal = lanes == 1 ? offset : detail::lane_sorted(step * global, count(step), lanes).ordinal(offset);
+    const std::uint64_t ordinal =
+        lanes == 1 ? offset : detail::lane_sorted(step * global, count(step), lanes).ordinal(offset);
     const std::uint64_t owner = ((ordinal + 1) * world - 1) / divided;
     return cut_place{step, owner, ordinal - detail::share(divided, owner, world)};
   }

@@ -60,7 +60,8 @@ class repeat_order {
 
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (size_ == 0 || upstream.index >= inner_) return std::nullopt;
-    if (!endless_) return position{upstream.epoch / times_, upstream.epoch % times_ * inner_ + upstream.index};
+    if (!endless_)
+      return position{upstream.epoch / times_, upstream.epoch % times_ * inner_ + upstream.index};
     if (upstream.epoch > (endless_size - 1 - upstream.index) / inner_) return std::nullopt;
     return position{0, upstream.epoch * inner_ + upstream.index};
   }
@@ -76,7 +77,7 @@ class repeat_order {
                                       "; write repeat(k) where epochs are wanted")
           .in_stage("repeat");
     }
-    if (epoch >= std::numeric_limits<std::uint64_t>::max() / times_) {
+    if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
       throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
                                       ") is beyond 64 bits")
           .in_stage("repeat");
@@ -119,9 +120,10 @@ struct repeat_fn {
 
 /// Makes one epoch of k epochs: `repeat(k)`, or without end: `repeat()`.
 ///
-/// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i mod n of epoch e * k + i / n
-/// before the stage, so a shuffle before it is a new one each time round. Batches after it straddle the seams. `repeat()` has 2^63
-/// positions and one epoch: asking for another is `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
+/// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i
+/// mod n of epoch e * k + i / n before the stage, so a shuffle before it is a new one each time round.
+/// Batches after it straddle the seams. `repeat()` has 2^63 positions and one epoch: asking for another is
+/// `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
 /// Free for all threads.
 ///
 ///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs

@@ -44,9 +44,11 @@ struct shard_fn {
 
 /// Says which part of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
-/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of every global step. That
-/// is why the samples of step s do not depend on the number of ranks, and why a run may go on with another number.
-/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is not below world_size.
+/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
+/// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
+/// may go on with another number.
+/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
+/// not below world_size.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
 inline constexpr detail::shard_fn shard{};

@@ -26,7 +26,8 @@ struct window {
   std::uint64_t shards;
 };
 
-/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays in few of them.
+/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays
+/// in few of them.
 struct lanes {
   constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
   std::uint64_t count;
@@ -38,12 +39,15 @@ class shuffle_order {
   struct bound {
     std::uint64_t epoch = 0;
     permutation shuffled;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, shuffled(index)}; }
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+      return {epoch, shuffled(index)};
+    }
   };
 
   shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
     if (size_ >= permutation::max_size) {
-      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
     }
   }
 
@@ -63,10 +67,11 @@ class shuffle_order {
   std::uint64_t seed_;
 };
 
-/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each window of shards.
+/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each
+/// window of shards.
 ///
-/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms for 10,000 shards)
-/// holds it. What `bind` returns is immutable and needs no lock.
+/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms
+/// for 10,000 shards) holds it. What `bind` returns is immutable and needs no lock.
 class windowed_shuffle_order {
  public:
   class bound {
@@ -74,7 +79,9 @@ class windowed_shuffle_order {
     bound() = default;
     bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
         : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch_, (*table_)(index)}; }
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch_, (*table_)(index)};
+    }
 
    private:
     std::uint64_t epoch_ = 0;
@@ -85,16 +92,22 @@ class windowed_shuffle_order {
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
       : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
     if (in.size >= permutation::max_size) {
-      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
     }
-    if (window_ == 0) throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+    if (window_ == 0)
+      throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]").in_stage("shuffle");
+      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
+          .in_stage("shuffle");
     }
-    starts_ = in.starts ? std::move(in.starts) : std::make_shared<const std::vector<std::uint64_t>>(
-                                                     std::vector<std::uint64_t>{0, in.size});
+    starts_ =
+        in.starts
+            ? std::move(in.starts)
+            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size)).in_stage("shuffle");
+      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
+          .in_stage("shuffle");
     }
   }
 
@@ -106,7 +119,8 @@ class windowed_shuffle_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     if (upstream.index >= size()) return std::nullopt;
     const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
-    return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+    return position{upstream.epoch,
+                    table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
   }
 
  private:
@@ -127,7 +141,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch));
+    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
+                                                              detail::shuffle_key(seed_, epoch));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;
@@ -158,7 +173,9 @@ struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
 
-  [[nodiscard]] windowed_shuffle_order make(order_input in) const { return {std::move(in), seed, shards, lane_count}; }
+  [[nodiscard]] windowed_shuffle_order make(order_input in) const {
+    return {std::move(in), seed, shards, lane_count};
+  }
   [[nodiscard]] std::string describe() const {
     return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
            (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
@@ -179,7 +196,8 @@ struct shuffle_fn {
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
     return {seed, w.shards, 1};
   }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w, lanes l) const noexcept {
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
+                                                            lanes l) const noexcept {
     return {seed, w.shards, l.count};
   }
 };
@@ -189,17 +207,20 @@ struct shuffle_fn {
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every sample may be followed by any
-/// other, so storage sees single random reads.
+/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every
+/// sample may be followed by any other, so storage sees single random reads.
 ///
-/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in each such window: reads
-/// stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per position (30 to 60 ns).
+/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in
+/// each such window: reads stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per
+/// position (30 to 60 ns).
 ///
-/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position p is in lane p mod C, and
-/// each rank takes its part of a global step sorted by lane, so a node reads about shards / nodes of the data. The sequence depends on C
-/// and not on the number of ranks: choose C as a multiple of the nodes there may ever be.
+/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position
+/// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
+/// shards / nodes of the data. The sequence depends on C and not on the number of ranks: choose C as a
+/// multiple of the nodes there may ever be.
 ///
-/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all threads.
+/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
+/// threads.
 ///
 ///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};

@@ -19,10 +19,13 @@ class skip_order {
  public:
   struct bound {
     std::uint64_t epoch = 0, skipped = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index + skipped}; }
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+      return {epoch, index + skipped};
+    }
   };
 
-  skip_order(order_input in, std::uint64_t count) : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+  skip_order(order_input in, std::uint64_t count)
+      : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
     if (!in.starts || skipped_ == 0) {
       starts_ = std::move(in.starts);
       return;
@@ -78,10 +81,11 @@ struct skip_fn {
 
 /// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
 ///
-/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads. Nothing is read to get
-/// past what is dropped.
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads.
+/// Nothing is read to get past what is dropped.
 ///
-///     auto train = source | skip(5000) | shuffle(seed);   // the first 5000 stored samples are kept for validation
+/// the first 5000 stored samples are kept for validation
+///     auto train = source | skip(5000) | shuffle(seed);
 ///     auto valid = source | take(5000);
 inline constexpr detail::skip_fn skip{};
 

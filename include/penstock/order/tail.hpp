@@ -15,9 +15,12 @@ enum class tail : std::uint8_t {
 
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
-    case tail::drop: return "drop";
-    case tail::pad: return "pad";
-    case tail::keep: return "keep";
+    case tail::drop:
+      return "drop";
+    case tail::pad:
+      return "pad";
+    case tail::keep:
+      return "keep";
   }
   return "unknown";
 }

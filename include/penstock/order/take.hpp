@@ -76,8 +76,8 @@ struct take_fn {
 
 /// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
 ///
-/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After a shuffle the samples
-/// differ from epoch to epoch, before it they are the same ones.
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After
+/// a shuffle the samples differ from epoch to epoch, before it they are the same ones.
 ///
 ///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -62,6 +63,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       at_end_ = batch.at_end;
+      const auto fixed = engine.feed().fixed_steps();
+      if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
+        throw error(errc::argument, "steps(" + std::to_string(*fixed) + "): a take after batch leaves fewer batches in an epoch; remove it")
+            .in_stage("steps");
     }
   }
 
@@ -77,7 +82,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
-      const std::uint64_t number = step_;
+      const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
       batch_part part;
       payload_type* p = take_piece(epoch, part);
       if (p == nullptr) p = gather(epoch, part);
@@ -102,6 +107,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
     row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
     use_rows(1);
+    ++dealt_;
     ++step_;
     engine.delivered(1, detail::whole_size(value));
     return &value;
@@ -109,13 +115,21 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
-    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+    drop_chunk();
+    if (filling_ != nullptr) batches_.give_back(std::exchange(filling_, nullptr));
   }
 
   /// Goes to a place; drops what was begun.
-  void seek(const state& s) {
+  void seek(state s) {
     drop();
     engine.reposition([&](auto& feed) {
+      if constexpr (!parts::batched && !parts::decided && !parts::forward) {
+        if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
+          s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
+          s.rows = s.given = 0;
+          s.held.clear();
+        }
+      }
       feed.seek(s.epoch, s.pass, s.ordinal);
       if constexpr (parts::has_cursor && !parts::forward) {
         if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
@@ -125,17 +139,23 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     step_ = s.step;
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
+    passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
+    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after its last part.
+    const world part = world_of(engine.plan());
+    done_ = s.step * (parts::batched ? batch_size_ * part.size : s.world);
+    dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
+    if (!parts::batched && s.world != part.size) step_ = done_ / part.size + (part.rank < done_ % part.size ? 1 : 0);
   }
   void write_state(state& s) {
-    auto& trail = engine.trail();
-    trail.settle();
-    s.epoch = trail.epoch();
-    s.step = step_;
-    s.pass = trail.pass();
-    s.ordinal = trail.ordinal();
-    s.rows = row_ + to_skip_;
-    s.survivors = survivors_ + to_skip_;
-    base::write_cursor(s, trail.cursor());
+    if (filling_ == nullptr) {
+      engine.trail().settle();
+      write_place(s, engine.trail(), here());
+    } else {  // a batch was begun and not ended: the place before it
+      auto before = engine.trail();
+      before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
+      before.settle();
+      write_place(s, before, mark_);
+    }
   }
 
   static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
@@ -158,6 +178,30 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void use_rows(std::uint64_t count) {
     row_ += count;
     survivors_ += count;
+  }
+  /// Whether every row from here on is the next one of this rank.
+  [[nodiscard]] bool all_pass() const noexcept { return rows_.trivial() && dealt_ >= done_; }
+  void drop_chunk() noexcept {
+    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+  }
+
+  /// Where the rows stand: what a state says of them.
+  struct place {
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors;
+  };
+  [[nodiscard]] place here() noexcept {
+    const auto& trail = engine.trail();
+    return {trail.epoch(), trail.pass(), trail.ordinal(), step_, row_ + to_skip_, survivors_ + to_skip_};
+  }
+  template <class Feed>
+  static void write_place(state& s, const Feed& feed, const place& at) {
+    s.epoch = at.epoch;
+    s.pass = at.pass;
+    s.ordinal = at.ordinal;
+    s.step = at.step;
+    s.rows = at.rows;
+    s.survivors = at.survivors;
+    base::write_cursor(s, feed.cursor());
   }
 
   /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
@@ -186,7 +230,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         continue;
       }
       const auto seen = rows_.look(survivors_);
-      if (seen != selection::verdict::drop) return seen;
+      if (seen == selection::verdict::end) return seen;
+      if (seen == selection::verdict::drop) continue;
+      ++passed_;
+      if (dealt_ >= done_ && rows_.ours(dealt_)) return seen;
+      ++dealt_;
     }
     return selection::verdict::drop;
   }
@@ -194,12 +242,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void leave_chunk() {
     if (chunk_->what != nullptr) {
       const std::exception_ptr what = chunk_->what;
-      drop();
+      drop_chunk();
       base::fail(what);
     }
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
-    drop();
+    drop_chunk();
     row_ = 0;
     if (!last) {
       engine.trail().advance(inputs);
@@ -214,26 +262,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    drop();
+    drop_chunk();
     auto next = engine.trail();
     next.next_pass();
     next.limit(engine.feed().limit());
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
   }
-  void check_pass() const {
-    if (across_passes && survivors_ == 0)
-      throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+  void check_pass() {
+    if (!across_passes || passed_ != 0) return;
+    engine.request_stop();
+    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
   }
   void begin_pass() noexcept {
-    survivors_ = row_ = to_skip_ = 0;
-    if (engine.trail().pass() == 0) step_ = 0;
+    survivors_ = row_ = to_skip_ = passed_ = 0;
+    if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
   bool end_of_steps() {
     const auto fixed = engine.feed().fixed_steps();
-    if (steps_.look(step_) != selection::verdict::end && !(fixed && step_ >= *fixed)) return false;
+    const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
+    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed)) return false;
     state next;
     next.epoch = engine.trail().epoch() + 1;
     seek(next);
@@ -243,7 +293,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
   payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
     if constexpr (engine_type::light && !engine_type::session_type::copies) {
-      if (!rows_.trivial() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
       use_rows(batch_size_);
@@ -256,29 +306,26 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// A batch of rows that are copied together; null when there are none.
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
-    payload_type* out = take_batch();
-    try {
-      fill(*out, epoch);
-    } catch (...) {
-      batches_.give_back(out);
-      throw;
+    if (filling_ == nullptr) {
+      mark_ = here();
+      filling_ = take_batch();
+      begin_filling(*filling_);
     }
-    part.valid = out->gathered.size();
-    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
-      batches_.give_back(out);
+    fill(*filling_, epoch);
+    if (engine.stopped()) return nullptr;
+    payload_type& out = *filling_;
+    part.valid = out.gathered.size();
+    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
+      batches_.give_back(std::exchange(filling_, nullptr));
       return nullptr;
     }
-    out->slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
-    engine_type::evaluator_type::finish_columns(*out, part);
-    if (out->what != nullptr) {
-      const std::exception_ptr what = out->what;
-      batches_.give_back(out);
-      base::fail(what);
-    }
-    engine.learn_from(*out);
-    engine.arrive(*out);
-    base::hand_out(*out, 1);
-    return out;
+    out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    engine_type::evaluator_type::finish_columns(out, part);
+    if (out.what != nullptr) base::fail(out.what);
+    engine.learn_from(out);
+    engine.arrive(out);
+    base::hand_out(out, 1);
+    return std::exchange(filling_, nullptr);
   }
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
@@ -289,16 +336,19 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out->from_batches = true;
     return out;
   }
-  void fill(payload_type& out, std::uint64_t epoch) {
+  void begin_filling(payload_type& out) {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
     out.transferred = false;
     out.columns.expect(engine.shapes());
     out.columns.begin(static_cast<std::size_t>(batch_size_));
-    std::uint64_t filled = 0;
-    while (filled < batch_size_ && find_row(epoch)) {
-      const std::uint64_t count = rows_.trivial() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
+  }
+  /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
+  void fill(payload_type& out, std::uint64_t epoch) {
+    while (out.gathered.size() < batch_size_ && find_row(epoch)) {
+      const std::uint64_t filled = out.gathered.size();
+      const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       for (std::uint64_t i = 0; i < count; ++i)
         out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
@@ -306,11 +356,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
-      filled += count;
       use_rows(count);
+      dealt_ += count;
     }
     out.listed = true;  // errors of collating are of these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    out.indices.clear();
     for (const position at : out.gathered) out.indices.push_back(at.index);
   }
 
@@ -321,6 +372,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
+  std::uint64_t passed_ = 0;             // survivors of this pass that take and skip let through
+  std::uint64_t dealt_ = 0, done_ = 0;   // those of this epoch, all ranks together; below `done_` they belong to steps before
+  payload_type* filling_ = nullptr;      // a batch that is begun
+  place mark_{};                         // where it began
 };
 
 }  // namespace penstock::inline v0_1

@@ -6,12 +6,14 @@
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/position_buffer.hpp>
+#include <penstock/run/state.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,11 +72,31 @@ class chunk_feed {
   [[nodiscard]] std::uint64_t limit() const { return limit_; }
   [[nodiscard]] bool more() const { return epoch_ < limit_; }
 
+  /// How many of this rank's ordinals stand at positions below `index`; for loops without batches.
+  [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const {
+    const std::uint64_t whole = index / local_world_;
+    if (whole >= inputs_ || index % local_world_ == 0) return std::min(whole, inputs_);
+    return whole + (parts::has_cursor ? mine_.rank < index % local_world_ : mine_.at(whole)[0] < index);
+  }
+
   void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
     epoch_ = epoch;
     pass_ = pass;
     ordinal_ = ordinal;
     fresh_ = true;
+  }
+  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  [[nodiscard]] std::string_view wrong_with(const state& s) const {
+    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
+    if (s.rows > s.survivors) return "it counts more rows in part than in all";
+    const bool same_world = parts::batched || parts::decided || s.world == local_world_;
+    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size) return "it has more samples than the data";
+    if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
+    if constexpr (parts::has_cursor) {
+      const std::uint64_t each = parts::shard_before_cursor ? 1 : local_world_;
+      if (s.given == std::min(s.ordinal * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+    }
+    return "what its shuffle_buffer holds does not go with its samples";
   }
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
     cursor_.restore(source_epoch(), cursor_inputs(), taken, given, std::move(held));

@@ -113,9 +113,9 @@ class fixed_column {
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
-  /// Rows [from, from + count) of `other` become rows [to, ...) of this block.
-  void copy(std::size_t to, const fixed_column& other, std::size_t from, std::size_t count) {
-    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + from * row_bytes, count * row_bytes);
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
+    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes, count * row_bytes);
   }
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
@@ -205,10 +205,10 @@ class flexible_column {
       finish_ragged(slots, valid);
   }
 
-  void copy(std::size_t to, const flexible_column& other, std::size_t from, std::size_t count) {
+  void copy(std::size_t to, const flexible_column& other, std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      const bool aside = other.is_aside(from + i);
-      write(to + i, tensor_view<const T>(aside ? other.entries_[from + i].where : other.in_place(from + i), other.shape_at(from + i)));
+      const bool aside = other.is_aside(first + i);
+      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i), other.shape_at(first + i)));
     }
   }
 
@@ -242,7 +242,7 @@ class flexible_column {
     while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
     if (piece_ == pieces_.size()) {
       pieces_.emplace_back();
-      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, 64 * 1024 << std::min<std::size_t>(piece_, 8)));
+      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
       account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
     }
     piece& p = pieces_[piece_];
@@ -340,20 +340,23 @@ class whole_column {
   whole_column(Session&, memory_account&) {}
 
   void begin(std::size_t slots) {
-    if (values_.size() < slots) values_.resize(slots);
+    if (cells_.size() < slots) cells_.resize(slots);
   }
   void grow(std::size_t slots, std::size_t) { begin(slots); }
   template <class U>
   void write(std::size_t slot, U&& value) {
-    make_whole(std::forward<U>(value), values_[slot]);
+    make_whole(std::forward<U>(value), cells_[slot].value);
   }
   void finish(std::size_t, std::size_t, std::size_t) {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] W& operator[](std::size_t slot) { return values_[slot]; }
+  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
 
  private:
-  std::vector<W> values_;
+  struct cell {  // a vector of bool has no references to its values
+    W value{};
+  };
+  std::vector<cell> cells_;
 };
 
 }  // namespace penstock::inline v0_1

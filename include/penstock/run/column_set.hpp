@@ -65,8 +65,8 @@ class column_set {
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
     each([&](auto& column) { column.finish(first, slots, valid); });
   }
-  void copy(std::size_t to, const column_set& other, std::size_t from, std::size_t count) {
-    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, from, count); });
+  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {

@@ -84,8 +84,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     payload_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
-      engine.learn_from(*p);
-      engine.arrive(*p);
+      try {
+        engine.learn_from(*p);
+        engine.arrive(*p);
+      } catch (...) {
+        engine.give_back(p);
+        engine.request_stop();  // what comes next is not what the consumer misses
+        throw;
+      }
     }
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));

@@ -6,12 +6,14 @@
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/position_buffer.hpp>
+#include <penstock/run/state.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -80,11 +82,25 @@ class direct_feed {
   void seek(std::uint64_t epoch, std::uint64_t step) {
     epoch_ = epoch;
     step_ = step;
-    if (step_ >= steps_per_epoch()) {
+    if (step_ != 0 && step_ >= steps_per_epoch()) {
       ++epoch_;
       step_ = 0;
     }
     cursor_place_ = {no_epoch, 0};
+  }
+  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  [[nodiscard]] std::string_view wrong_with(const state& s) const {
+    if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
+    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0) return "it counts samples where only batches are counted";
+    if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
+    if constexpr (parts::has_cursor) {
+      direct_feed there = *this;
+      there.seek(s.epoch, s.step);
+      const position at = there.locate();
+      const std::uint64_t each = parts::shard_before_cursor ? mine().slots(0) : mine().global;
+      if (s.given == std::min(at.index * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+    }
+    return "what its shuffle_buffer holds does not go with its step";
   }
   /// Puts the cursor where a state says it was before the step that `seek` named.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {

@@ -422,7 +422,7 @@ class engine {
           [&p](std::uint64_t count) { evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]); },
           [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, *items, times);
+      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
     } else {
@@ -458,7 +458,9 @@ class engine {
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const std::uint64_t index = counts_[i].at_index.load(std::memory_order_relaxed);
       if (index == counts_type::nothing) continue;
-      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates position " + std::to_string(index);
+      const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
+      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
+              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") + std::to_string(index);
       any = true;
     }
     if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";

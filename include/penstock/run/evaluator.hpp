@@ -19,8 +19,8 @@ namespace penstock::inline v0_1 {
 
 /// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
 ///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample. In the others the stop flag is
-/// looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but once in a run of samples that
+/// takes some 20 us (`Counts::run`). In the others the stop flag is looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 template <class Chain, class Payload, bool Light>
 class evaluator {
  public:
@@ -35,21 +35,28 @@ class evaluator {
     std::uint64_t row = first;
     try {
       if (times && row < last) {
+        counts.begin_run(p.index(row), 1);
         evaluate_to_row(p, w, row, p.index(row), timed{});
         ++row;
       }
       if (Light && !p.listed) {
-        write_light(p, part, w, row, last);
+        while (row < last && !ring_.stopped()) {
+          const std::uint64_t count = std::min(last - row, counts.run);
+          counts.begin_run(p.index(row), count);
+          write_light(p, part, w, row, row + count);
+        }
+        counts.end_run();
         return;
       }
       for (; row < last; ++row) {
         if (ring_.stopped()) return;
         const std::uint64_t index = p.index(row);
-        counts.at_index.store(index, std::memory_order_relaxed);
+        counts.begin_run(index, 1);
         evaluate_to_row(p, w, row, index, untimed{});
       }
-      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+      counts.end_run();
     } catch (...) {
+      counts.end_run();
       note_failure(p, row, p.index(row));
     }
   }
@@ -61,29 +68,36 @@ class evaluator {
     const std::uint64_t valid = p.parts[0].valid;
     try {
       if (times && valid != 0) {
+        counts.begin_run(p.index(0), 1);
         chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
         ++rows.slot;
       }
       if (Light && !Chain::has_parts && !p.listed) {
-        write_rows_light(p, w, rows);
+        while (rows.slot < valid) {
+          if (ring_.stopped()) return;
+          const std::uint64_t count = std::min(valid - rows.slot, counts.run);
+          counts.begin_run(p.index(rows.slot), count);
+          write_rows_light(p, w, rows, rows.slot + count);
+        }
       } else {
         for (; rows.slot < valid; ++rows.slot) {
           if (ring_.stopped()) return;
           const std::uint64_t index = p.index(rows.slot);
-          counts.at_index.store(index, std::memory_order_relaxed);
+          counts.begin_run(index, 1);
           chain_.evaluate({p.epoch, index}, w, rows, untimed{});
         }
       }
-      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
+      counts.end_run();
     } catch (...) {
+      counts.end_run();
       note_failure(p, rows.count, p.index(rows.slot));
     }
     p.rows = rows.count;
   }
 
   /// The same for a chunk of samples that a forward source gave.
-  template <class Item>
-  void write_items(Payload& p, worker& w, const std::vector<Item>& items, bool times) const noexcept {
+  template <class Item, class Counts>
+  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items, bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
     try {
@@ -91,12 +105,15 @@ class evaluator {
         if (ring_.stopped()) return;
         detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
         const position at{p.epoch, part.view[rows.slot]};
+        counts.begin_run(at.index, 1);
         if (times && rows.slot == 0)
           chain_.evaluate(at, w, rows, timed{});
         else
           chain_.evaluate(at, w, rows, untimed{});
       }
+      counts.end_run();
     } catch (...) {
+      counts.end_run();
       note_failure(p, rows.count, part.view[rows.slot]);
     }
     p.rows = rows.count;
@@ -185,17 +202,18 @@ class evaluator {
       row = at;
       throw;
     }
+    row = at;
   }
 
   /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
-  void write_rows_light(Payload& p, worker& w, row_writer& rows) const {
+  void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
     const step_view view = p.parts[0].view;
-    const std::uint64_t epoch = p.epoch, valid = p.parts[0].valid;
+    const std::uint64_t epoch = p.epoch;
     auto& columns = p.columns;
     std::uint32_t* const sources = p.sources.data();
     std::uint64_t count = rows.count, slot = rows.slot;
     try {
-      for (; slot < valid; ++slot)
+      for (; slot < end; ++slot)
         chain_.evaluate(
             {epoch, view[slot]}, w,
             [&columns, sources, slot, &count]<class V>(V&& value) {

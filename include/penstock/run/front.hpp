@@ -161,6 +161,15 @@ class buffer_front {
 
 namespace detail {
 
+/// Whether a `shuffle_buffer` stands at the places [I, End).
+template <std::size_t I, std::size_t End, class... Stages>
+inline constexpr bool mixed_after = [] {
+  std::size_t place = 0;
+  bool found = false;
+  ((found = found || (place >= I && place < End && part_of_kind<Stages, cursor_tag>), ++place), ...);
+  return found;
+}();
+
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
 auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   if constexpr (I == End) {
@@ -168,7 +177,10 @@ auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag>)
+    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)  // take and skip count for all ranks together
+      return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
+          nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
+    else if constexpr (part_of_kind<type, shard_tag>)
       return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);

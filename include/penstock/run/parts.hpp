@@ -149,6 +149,10 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   };
   std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
   h.add(*options_of(p).seed);
+  // Where shard stands is part of the order only where ranks mix or choose among their own.
+  using parts = plan_parts<Plan>;
+  if constexpr ((parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
   if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }

@@ -3,6 +3,7 @@
 
 #include <penstock/core/random.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,6 +46,15 @@ class position_buffer {
     taken_ = taken;
     given_ = given;
     held_ = std::move(held);
+  }
+
+  /// Whether a state can be what `size` ordinals and `given` draws lead to.
+  [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+                                std::vector<std::uint64_t> held) const {
+    if (given > size || taken > size || taken != given + held.size()) return false;
+    if (held.size() != std::min(capacity_, size - given)) return false;
+    std::sort(held.begin(), held.end());
+    return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
   }
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }

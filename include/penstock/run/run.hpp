@@ -16,6 +16,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -141,10 +142,10 @@ class run {
     std::uint64_t first_, last_;
   };
 
-  run(const Plan& p, run_options options, const std::optional<state>& from, std::stop_token token)
+  run(const Plan& p, run_options options, const std::optional<state>& where, std::stop_token token)
       : core_(std::make_shared<core_type>(p, options, std::move(token))) {
     check_lockstep(p);
-    if (from) restore(*from);
+    if (where) restore(*where);
     core_->engine.open_more();
   }
   run(run&&) noexcept = default;
@@ -155,6 +156,8 @@ class run {
     row_ = std::exchange(other.row_, nullptr);
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
+    allowed_ = other.allowed_;
+    first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     return *this;
   }
@@ -344,7 +347,13 @@ class run {
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
              std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
-    if (s.held.size() > s.taken) refuse("it holds more samples than went in");
+    if (s.rank >= s.world) refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
+    if constexpr (parts::batched) {
+      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0) refuse("its number of ranks does not divide the global batch");
+    }
+    if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
+    if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
+      refuse(std::string(wrong) + "; it was edited");
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
@@ -360,10 +369,10 @@ class run {
 namespace detail {
 
 struct open_arguments {
-  std::optional<state> from;
+  std::optional<state> where;
   std::stop_token token;
 
-  void take(const state& s) { from = s; }
+  void take(const state& s) { where = s; }
   void take(std::stop_token t) { token = std::move(t); }
 };
 
@@ -375,7 +384,7 @@ template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
   detail::open_arguments given;
   (given.take(std::forward<Options>(options)), ...);
-  return run<plan<Source, Stages...>>(p, options_of(p), given.from, given.token);
+  return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
 }
 
 /// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.

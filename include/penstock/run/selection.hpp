@@ -3,6 +3,7 @@
 
 #include <penstock/core/part.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,37 +14,50 @@
 
 namespace penstock::inline v0_1 {
 
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. A pure function of the number.
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure functions of a number.
+///
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks in turn, wherever among them
+/// `shard` stands.
 class selection {
  public:
-  void skip(std::uint64_t n) { steps_.push_back({kind::skip, n, 0}); }
-  void take(std::uint64_t n) { steps_.push_back({kind::take, n, 0}); }
-  void shard(std::uint64_t rank, std::uint64_t world) { steps_.push_back({kind::shard, world, rank}); }
+  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
+  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
+  void deal(std::uint64_t rank, std::uint64_t world) {
+    rank_ = rank;
+    world_ = world;
+  }
 
   enum class verdict { pass, drop, end };
-  [[nodiscard]] bool trivial() const noexcept { return steps_.empty(); }
+  /// Whether everything passes and is ours.
+  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
+
   [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const one& s : steps_) {
-      if (s.what == kind::skip) {
-        if (number < s.n) return verdict::drop;
-        number -= s.n;
-      } else if (s.what == kind::take) {
-        if (number >= s.n) return verdict::end;
-      } else {
-        if (number % s.n != s.rank) return verdict::drop;
-        number /= s.n;
+    for (const bound& b : bounds_) {
+      if (b.skips) {
+        if (number < b.n) return verdict::drop;
+        number -= b.n;
+      } else if (number >= b.n) {
+        return verdict::end;
       }
     }
     return verdict::pass;
   }
+  /// How many of the first `count` pass `look`.
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
+    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
+    return count;
+  }
+  /// Whether the rank at hand gets number `dealt` of those that pass.
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept { return dealt % world_ == rank_; }
 
  private:
-  enum class kind { skip, take, shard };
-  struct one {
-    kind what;
-    std::uint64_t n, rank;
+  struct bound {
+    bool skips;
+    std::uint64_t n;
   };
-  std::vector<one> steps_;
+  std::vector<bound> bounds_;
+  std::uint64_t rank_ = 0, world_ = 1;
 };
 
 namespace detail {
@@ -57,11 +71,11 @@ selection select_between(const std::tuple<Stages...>& stages) {
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
-        all.shard(stage.part.rank, stage.part.size);
+        all.deal(stage.part.rank, stage.part.size);
       else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip(stage.count);
+        all.skip_first(stage.count);
       else if constexpr (part_of_kind<type, order_tag>)
-        all.take(stage.count);
+        all.take_first(stage.count);
     }
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {

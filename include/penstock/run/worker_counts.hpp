@@ -6,6 +6,7 @@
 #include <penstock/run/chain.hpp>
 #include <penstock/run/parts.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,15 +24,24 @@ struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
-  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated
+  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated, or the first one of some
+  std::atomic<std::uint64_t> at_count{0};
+  std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
   std::atomic<std::uint64_t> stage_ns[Stages]{};
   std::atomic<std::uint64_t> stage_timed[Stages]{};
 
+  /// `n` samples from position `index` on are evaluated now.
+  void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
+    at_count.store(n, std::memory_order_relaxed);
+    at_index.store(index, std::memory_order_relaxed);
+  }
+  void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
   /// Adds up one grain.
   void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
     grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+    if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
   }
   template <class Worker>
   void publish(Worker& scratch) noexcept {

@@ -54,7 +54,8 @@ struct batch_stage {
   template <class Name, class V>
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none) return mistake::open_sample_in_batch;
+    if constexpr (shape == shape_class::none)
+      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;

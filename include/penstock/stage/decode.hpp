@@ -141,6 +141,8 @@ struct decode_stage {
       return mistake::decode_nothing;
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       return mistake::not_a_codec;
+    } else if constexpr (by_name && !detail::names_differ<basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
+      return mistake::field_twice;
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
@@ -152,7 +154,7 @@ struct decode_stage {
                      ? mistake::none
                      : mistake::codec_wants_bytes;
         }
-      } else if constexpr (element::size != 1) {
+      } else if constexpr (element::size != 1 || sizeof...(Codecs) != 1) {
         return mistake::decode_which_field;
       } else {
         return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;

@@ -123,13 +123,14 @@ struct fields_stage {
   template <class Context>
   static consteval mistake diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
-    if constexpr (any_record<element>) {
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
-    } else if constexpr (!open_sample<element>) {
+    if constexpr (!any_record<element> && !open_sample<element>)
       return mistake::fields_need_names;
-    } else {
-      return detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>() ? mistake::none : mistake::field_twice;
-    }
+    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
+      return mistake::field_twice;
+    else if constexpr (any_record<element>)
+      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
+    else
+      return mistake::none;
   }
 
  private:

@@ -18,13 +18,16 @@ namespace penstock::inline v0_1::detail {
   return rng(seed, epoch, 0, stream)();
 }
 
-/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the lanes into windows.
+/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the
+/// lanes into windows.
 ///
-/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up to `window` pieces of
-/// one lane. Windows therefore never cross a lane's border, and a shuffle inside each window is a bijection on the whole.
+/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up
+/// to `window` pieces of one lane. Windows therefore never cross a lane's border, and a shuffle inside each
+/// window is a bijection on the whole.
 class shuffle_table {
  public:
-  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes, std::uint64_t key)
+  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
+                std::uint64_t key)
       : size_(starts.back()),
         lanes_(lanes),
         lane_length_(size_ / lanes),
@@ -70,7 +73,8 @@ class shuffle_table {
     window_places_.push_back(size_);
     window_pieces_.push_back(piece_places_.size());
     mixes_.reserve(windows);
-    for (std::uint64_t w = 0; w < windows; ++w) mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
+    for (std::uint64_t w = 0; w < windows; ++w)
+      mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
   }
 
   /// The source index at index p of the epoch.
@@ -86,11 +90,13 @@ class shuffle_table {
     const std::uint64_t w = first + last_not_above(window_places_.data() + first, count, place);
     place = window_places_[w] + mixes_[w](place - window_places_[w]);
     const std::uint64_t piece = window_pieces_[w];
-    return place + piece_shifts_[piece + last_not_above(piece_places_.data() + piece, window_pieces_[w + 1] - piece, place)];
+    return place + piece_shifts_[piece + last_not_above(piece_places_.data() + piece,
+                                                        window_pieces_[w + 1] - piece, place)];
   }
 
   /// The index of the epoch at which source index i stands, which lies in shard `number`.
-  [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number, std::uint64_t i) const noexcept {
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number,
+                                       std::uint64_t i) const noexcept {
     std::uint64_t place = shard_places_[number] + (i - shard_start);
     const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
     place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);

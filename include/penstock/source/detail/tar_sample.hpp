@@ -46,7 +46,7 @@ class copying_worker {
   static constexpr bool views = false;
   sample_cursor at;
 
-  void begin(const Session& session, bool in_order) noexcept {
+  void begin(Session& session, bool in_order) noexcept {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
@@ -143,7 +143,7 @@ class copying_worker {
     window_shard_ = at.tables;
   }
 
-  const Session* session_ = nullptr;
+  Session* session_ = nullptr;
   const shard_index* window_shard_ = nullptr;
   buffer window_;
   std::uint64_t window_begin_ = 0;
@@ -161,7 +161,7 @@ class viewing_worker {
   static constexpr bool views = true;
   sample_cursor at;
 
-  void begin(const Session& session, bool) noexcept { session_ = &session; }
+  void begin(Session& session, bool) noexcept { session_ = &session; }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
@@ -172,7 +172,7 @@ class viewing_worker {
   }
 
  private:
-  const Session* session_ = nullptr;
+  Session* session_ = nullptr;
 };
 
 template <class Session>

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies the same samples in the same
+// order into as many batch buffers in turn, and with `shuffle_buffer` against without.
+
+#include "support/folder.hpp"
+#include "support/harness.hpp"
+
+#include <penstock/order/permutation.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+constexpr std::size_t batch_size = 64;
+constexpr std::uint64_t seed = 7;
+using sample = std::array<std::byte, 1024>;
+
+struct look_at_batch {
+  template <class Batch>
+  std::uint64_t operator()(Batch& b) const {
+    return bench::first_words(b.values().data(), b.size(), sizeof(sample));
+  }
+};
+
+/// The order of `shuffle(seed)` in an epoch, written down beforehand: the reference spends nothing on it.
+class orders {
+ public:
+  orders(std::uint64_t size, std::uint64_t epochs) {
+    const ps::shuffle_order order({size, nullptr}, seed);
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+      const auto bound = order.bind(epoch);
+      auto& list = lists_.emplace_back(size);
+      for (std::uint64_t i = 0; i < size; ++i) list[i] = static_cast<std::uint32_t>(bound(i).index);
+    }
+  }
+  [[nodiscard]] std::span<const std::uint32_t> epoch(std::uint64_t number) const { return lists_[number % lists_.size()]; }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> lists_;
+};
+
+std::uint64_t copy_loop(std::span<const sample> data, std::span<const std::uint32_t> order, bench::buffers_in_turn& buffers) {
+  std::uint64_t sum = 0;
+  for (std::size_t begin = 0; begin < order.size(); begin += batch_size) {
+    std::byte* into = buffers.next();
+    const std::size_t count = std::min(batch_size, order.size() - begin);
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(into + i * sizeof(sample), data[order[begin + i]].data(), sizeof(sample));
+    bench::escape(into);
+    sum += bench::first_words(into, count, sizeof(sample));
+  }
+  return sum;
+}
+
+void measure(const bench::options& o) {
+  std::vector<sample> samples(1u << 18);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    std::uint64_t word = ps::mix64(i);
+    for (std::size_t at = 0; at < sizeof(sample); at += 8, word += 0x9e3779b97f4a7c15u)
+      std::memcpy(samples[i].data() + at, &word, 8);
+  }
+  const std::span<const sample> data(samples);
+  const orders order(data.size(), 4);
+  const auto loader = ps::from(data) | ps::shuffle(seed) | ps::batch(batch_size);
+  const std::size_t batch_bytes = batch_size * sizeof(sample);
+
+  if (o.wants("4a")) {
+    auto run = (loader | ps::workers(1)).open();
+    bench::buffers_in_turn buffers(*run.options().depth, batch_bytes);
+    std::uint64_t epoch = 0;
+    bench::compare(o, {"4a", "1 KB samples in memory, shuffled, batch(64), 1 worker / copying loop", 0.9},
+                   bench::epochs_of(run, look_at_batch{}),
+                   [&] { return copy_loop(data, order.epoch(epoch++), buffers); });
+  }
+  if (o.wants("4b")) {
+    auto run = (loader | ps::workers(2)).open();
+    const std::size_t each_has = (*run.options().depth + 1) / 2;
+    std::array<bench::buffers_in_turn, 2> buffers{{{each_has, batch_bytes}, {each_has, batch_bytes}}};
+    std::uint64_t epoch = 0;
+    bench::compare(o, {"4b", "the same, 2 workers / two bare threads with half of the loop each", 0.85},
+                   bench::epochs_of(run, look_at_batch{}), [&] {
+                     const auto all = order.epoch(epoch++);
+                     return bench::on_two_threads([&](std::size_t half) {
+                       return copy_loop(data, all.subspan(half * all.size() / 2, all.size() / 2), buffers[half]);
+                     });
+                   });
+  }
+  if (o.wants("5")) {
+    auto with = (ps::from(data) | ps::shuffle(seed) | ps::shuffle_buffer(10'000) | ps::batch(batch_size) | ps::workers(1)).open();
+    auto without = (loader | ps::workers(1)).open();
+    bench::compare(o, {"5", "the same, 1 worker, with shuffle_buffer(10'000) / without", 0.9},
+                   bench::epochs_of(with, look_at_batch{}), bench::epochs_of(without, look_at_batch{}));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::run_main(argc, argv, measure); }

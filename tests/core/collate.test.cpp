@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/core/collate.hpp>
+
+#include "support/catch.hpp"
+
+#include <type_traits>
+
+namespace ps = penstock;
+
+namespace collate_test {
+
+using txt = ps::name_of<"txt">;
+using jpg = ps::name_of<"jpg">;
+template <class Name, class... Policies>
+using policy = typename ps::detail::policy_for<Name, Policies...>::type;
+using own_txt = decltype(ps::collate<"txt">(ps::ragged));
+using own_jpg = decltype(ps::collate<"jpg">(ps::pad_to_longest));
+
+static_assert(std::is_same_v<policy<txt>, ps::stack_policy>, "without a policy fields are stacked");
+static_assert(std::is_same_v<policy<void>, ps::stack_policy>, "so are elements without names");
+static_assert(std::is_same_v<policy<txt, ps::ragged_policy>, ps::ragged_policy> &&
+                  std::is_same_v<policy<void, ps::pad_policy>, ps::pad_policy>,
+              "a policy without a name is for all");
+static_assert(std::is_same_v<policy<txt, own_txt>, ps::ragged_policy> &&
+                  std::is_same_v<policy<jpg, own_txt>, ps::stack_policy>,
+              "a policy with a name is for one field");
+static_assert(std::is_same_v<policy<txt, ps::pad_policy, own_txt>, ps::ragged_policy> &&
+                  std::is_same_v<policy<txt, own_txt, ps::pad_policy>, ps::ragged_policy> &&
+                  std::is_same_v<policy<jpg, own_txt, ps::pad_policy>, ps::pad_policy>,
+              "a field's own policy goes before that for all, wherever they stand");
+static_assert(std::is_same_v<policy<jpg, own_txt, own_jpg>, ps::pad_policy>, "each field may have its own");
+static_assert(std::is_empty_v<own_txt> && std::is_empty_v<ps::ragged_policy>,
+              "policies are types and nothing else");
+
+}  // namespace collate_test
+
+TEST_CASE("core/collate: policies are told from other options") {
+  CHECK(ps::detail::is_policy<ps::stack_policy>);
+  CHECK(ps::detail::is_policy<ps::pad_policy>);
+  CHECK(ps::detail::is_policy<ps::ragged_policy>);
+  CHECK(!ps::detail::is_policy<int>);
+  CHECK(!ps::detail::is_policy<collate_test::own_txt>);
+}

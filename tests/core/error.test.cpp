@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/core/error.hpp>
+
+#include "support/catch.hpp"
+#include "support/count_allocations.hpp"
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace ps = penstock;
+
+static_assert(std::is_nothrow_copy_constructible_v<ps::error> && std::is_nothrow_copy_assignable_v<ps::error>,
+              "copying an error does not throw");
+static_assert(std::is_base_of_v<std::exception, ps::error>, "an error is a standard exception");
+static_assert(ps::to_string(ps::errc::checksum) == "checksum", "codes have names");
+
+TEST_CASE("core/error: what is one line, the sentence first, then the facts") {
+  const ps::error plain(ps::errc::format, "the header is torn");
+  CHECK(std::string_view(plain.what()) == "penstock: the header is torn");
+  CHECK(plain.code() == ps::errc::format);
+  CHECK(plain.message() == "the header is torn");
+  CHECK(!plain.offset());
+  CHECK(!plain.at());
+
+  const auto full = ps::error(ps::errc::checksum, "sums differ")
+                        .at_position({3, 17})
+                        .at_offset(512)
+                        .for_key("a/b")
+                        .in_file("x.tar")
+                        .in_stage("decode<npy>");
+  CHECK(std::string_view(full.what()) ==
+        "penstock: sums differ [stage decode<npy>, file x.tar, key a/b, offset 512, position 3:17]");
+  CHECK(full.stage() == "decode<npy>");
+  CHECK(full.file() == "x.tar");
+  CHECK(full.key() == "a/b");
+  CHECK(full.offset() == 512);
+  CHECK(full.at() == ps::position{3, 17});
+}
+
+TEST_CASE("core/error: a fact that is set stays") {
+  ps::error e(ps::errc::io, "no disk");
+  e.in_file("inner").at_offset(0).at_position({0, 0});
+  e.in_file("outer").at_offset(9).at_position({1, 1}).in_stage("outer");
+  CHECK(std::string_view(e.what()) == "penstock: no disk [stage outer, file inner, offset 0, position 0:0]");
+}
+
+TEST_CASE("core/error: facts are added as the error passes through") {
+  try {
+    try {
+      throw ps::error(ps::errc::missing, "no member").for_key("k");
+    } catch (ps::error& e) {
+      e.in_file("f").for_key("other");
+      throw;
+    }
+  } catch (const std::exception& e) {
+    CHECK(std::string_view(e.what()) == "penstock: no member [file f, key k]");
+  }
+}
+
+TEST_CASE("core/error: foreign names do not break the line") {
+  const auto e =
+      ps::error(ps::errc::format, "first\nsecond").for_key("a\r\nb\x1b[31m\x7f").in_file("caf\xc3\xa9");
+  CHECK(std::string_view(e.what()) == "penstock: first?second [file caf\xc3\xa9, key a??b?[31m?]");
+}
+
+TEST_CASE("core/error: a copy allocates nothing and is its own") {
+  ps::error first(ps::errc::limit, "a sentence that is too long for the space inside of a string");
+  CHECK(penstock_test::allocations_of([&] { const ps::error copy = first; }) == 0);
+  ps::error second = first;
+  second.in_file("x");
+  CHECK(first.file().empty());
+  CHECK(second.file() == "x");
+}
+
+TEST_CASE("core/error: every code has a name of its own") {
+  std::string names;
+  for (const auto code :
+       {ps::errc::format, ps::errc::checksum, ps::errc::missing, ps::errc::limit, ps::errc::shape,
+        ps::errc::io, ps::errc::argument, ps::errc::state, ps::errc::stopped})
+    names += std::string(ps::to_string(code)) + " ";
+  CHECK(names == "format checksum missing limit shape io argument state stopped ");
+}

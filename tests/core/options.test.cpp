@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/core/options.hpp>
+
+#include "support/catch.hpp"
+
+namespace ps = penstock;
+
+TEST_CASE("core/options: what nobody asked for is left to the run") {
+  const ps::run_options options;
+  CHECK(!options.workers);
+  CHECK(!options.memory);
+  CHECK(!options.depth);
+  CHECK(!options.seed);
+  CHECK(options.ahead == 0);
+  CHECK(options.watchdog_ms > 0);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/core/plan.hpp>
+
+#include "support/catch.hpp"
+
+#include <penstock/device/host.hpp>
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/enumerate.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/require.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/unbatch.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include <cstdint>
+#include <forward_list>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace plan_test {
+
+struct empty_source {
+  using penstock_part = ps::source_tag;
+  using element = int;
+  [[nodiscard]] std::uint64_t size() const { return 0; }
+};
+struct lossy {
+  using penstock_part = ps::annotation_tag;
+  static consteval ps::guarantee_set loses(ps::place) {
+    return ps::guarantee_set(ps::guarantee::deterministic);
+  }
+};
+
+inline constexpr auto twice = [](int x) { return 2 * x; };
+inline constexpr auto even = [](int x) { return x % 2 == 0; };
+
+inline auto numbers() { return ps::from({1, 2, 3, 4, 5, 6}); }
+inline auto forward() { return ps::from(std::forward_list<int>{1, 2, 3, 4, 5, 6}); }
+
+/// The guarantees that a plan keeps, a letter each: i, d, r, e, l.
+template <class P>
+std::string kept(const P&) {
+  std::string letters;
+  if (ps::indexed<P>) letters += 'i';
+  if (ps::deterministic<P>) letters += 'd';
+  if (ps::resumable<P>) letters += 'r';
+  if (ps::elastic<P>) letters += 'e';
+  if (ps::lockstep<P>) letters += 'l';
+  return letters;
+}
+
+using kept_all = decltype(numbers() | ps::shuffle(1) | ps::shard(0, 1) | ps::map(twice) | ps::batch(2));
+static_assert(ps::indexed<kept_all> && ps::deterministic<kept_all> && ps::resumable<kept_all> &&
+                  ps::elastic<kept_all> && ps::lockstep<kept_all>,
+              "order, map and batch keep all guarantees");
+static_assert(ps::elastic<const kept_all&>, "a reference to a plan is asked in the same way");
+using buffered = decltype(numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
+static_assert(!ps::indexed<buffered> && !ps::elastic<buffered> && ps::lockstep<buffered>,
+              "a buffer after shard loses elastic");
+
+static_assert(sizeof(ps::plan<empty_source>) == 1, "a plan adds nothing to its source");
+static_assert(sizeof(ps::plan<empty_source, ps::enumerate_stage, lossy>) == 1,
+              "stages without members take no room");
+static_assert(sizeof(ps::plan<empty_source, ps::enumerate_stage, ps::workers_stage>) <= 2 * sizeof(unsigned),
+              "stages take the room of their members");
+static_assert(sizeof(ps::map_stage<decltype(twice)>) == sizeof(ps::key),
+              "a function without captures takes no room");
+static_assert(std::is_empty_v<ps::pin_and_copy_stage<ps::host>> ||
+                  sizeof(ps::pin_and_copy_stage<ps::host>) == 1,
+              "the host takes no room");
+static_assert(std::is_copy_constructible_v<kept_all>, "a plan is a value");
+static_assert(std::is_same_v<decltype(numbers() | ps::map([](int x) { return x * 0.5; }))::element, double>,
+              "a plan knows what comes out");
+
+template <class Plan>
+std::vector<int> all_values(const Plan& loader) {
+  std::vector<int> all;
+  for (auto&& b : loader)
+    for (const int x : b.values()) all.push_back(x);
+  return all;
+}
+
+}  // namespace plan_test
+
+TEST_CASE("core/plan: what stages keep and lose") {
+  using namespace plan_test;
+  CHECK(kept(numbers() | ps::batch(2)) == "idrel");
+  CHECK(kept(numbers() | ps::take(4) | ps::skip(1) | ps::repeat(2) | ps::batch(2)) == "idrel");
+  CHECK(kept(numbers() | ps::enumerate | ps::workers(1) | ps::batch(2) | ps::prefetch(2) |
+             ps::pin_and_copy) == "idrel");
+
+  CHECK(kept(numbers() | ps::shuffle_buffer(2) | ps::batch(2)) == "drel");
+  CHECK(kept(numbers() | ps::shuffle_buffer(2) | ps::shard(0, 1) | ps::batch(2)) == "drel");
+  CHECK(kept(numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2)) == "drl");
+
+  CHECK(kept(numbers() | ps::filter(even) | ps::batch(2)) == "dre");
+  CHECK(kept(numbers() | ps::filter(even) | ps::shard(0, 1) | ps::batch(2)) == "dre");
+  CHECK(kept(numbers() | ps::shard(0, 1) | ps::filter(even) | ps::batch(2)) == "dr");
+  CHECK(kept(numbers() | ps::filter(even) | ps::batch(2) | ps::steps(3)) == "drel");
+  CHECK(kept(numbers() | ps::shard(0, 1) | ps::filter(even) | ps::batch(2) | ps::steps(3)) == "drl");
+  const auto lists = ps::from(std::vector<std::vector<int>>{{1, 2}, {3}});
+  CHECK(kept(lists | ps::unbatch | ps::batch(2)) == "dre");
+  CHECK(kept(lists | ps::shard(0, 1) | ps::unbatch | ps::batch(2)) == "dr");
+
+  CHECK(kept(forward() | ps::batch(2)) == "d");
+  CHECK(kept(forward() | ps::batch(2) | ps::steps(2)) == "dl");
+  CHECK(kept(numbers() | lossy{} | ps::batch(2)) == "irel");
+}
+
+TEST_CASE("core/plan: who lost a guarantee") {
+  using namespace plan_test;
+  using g = ps::guarantee;
+  const auto loser = []<class P>(const P&, g what) { return P::context::facts.lost_by_whom(what); };
+  const auto first = numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::filter(even);
+  CHECK(loser(first, g::indexed) == ps::mistake::lost_by_shuffle_buffer);
+  CHECK(loser(first, g::elastic) == ps::mistake::lost_by_shuffle_buffer);
+  CHECK(loser(first, g::lockstep) == ps::mistake::lost_by_decider);
+  CHECK(loser(first, g::resumable) == ps::mistake::none);
+  CHECK(loser(forward() | ps::batch(2), g::resumable) == ps::mistake::lost_by_forward);
+  CHECK(loser(numbers() | lossy{}, g::deterministic) == ps::mistake::lost_by_a_stage);
+}
+
+TEST_CASE("core/plan: require lets pass what is kept") {
+  using g = ps::guarantee;
+  const auto loader = plan_test::numbers() | ps::filter(plan_test::even) |
+                      ps::require<g::elastic, g::resumable> | ps::batch(2) | ps::steps(1) |
+                      ps::require<g::lockstep>;
+  CHECK(plan_test::all_values(loader) == std::vector<int>{2, 4});
+}
+
+TEST_CASE("core/plan: ranks that would do different numbers of batches are refused") {
+  using namespace plan_test;
+  const auto sharded = numbers() | ps::shard(0, 2) | ps::filter(even);
+  CHECK_THROWS_WITH((sharded | ps::batch(2)).open(), penstock_test::contains("lockstep") &&
+                                                         penstock_test::contains("filter") &&
+                                                         penstock_test::contains("steps(n)"));
+  try {
+    const auto run = (sharded | ps::batch(2)).open();
+  } catch (const ps::error& e) {
+    CHECK(e.code() == ps::errc::argument);
+  }
+  CHECK_THROWS_WITH(
+      (ps::from(std::vector<std::vector<int>>{{1, 2}, {3}}) | ps::unbatch | ps::shard(1, 2) | ps::batch(1))
+          .open(),
+      penstock_test::contains("unbatch"));
+  CHECK_THROWS_WITH((forward() | ps::shard(0, 2) | ps::batch(1)).open(), penstock_test::contains("source"));
+
+  CHECK_NOTHROW((sharded | ps::batch(2) | ps::steps(1)).open());
+  CHECK_NOTHROW((numbers() | ps::shard(0, 1) | ps::filter(even) | ps::batch(2)).open());
+  CHECK_NOTHROW((numbers() | ps::shard(0, 2) | ps::shuffle_buffer(2) | ps::batch(2)).open());
+}
+
+TEST_CASE("core/plan: a plan can be used again, and be the beginning of others") {
+  using namespace plan_test;
+  const auto begun = numbers() | ps::map(twice);
+  const auto pairs = begun | ps::batch(2);
+  const auto evens = begun | ps::map([](int x) { return x + 1; }) | ps::batch(3);
+  CHECK(all_values(pairs) == std::vector<int>{2, 4, 6, 8, 10, 12});
+  CHECK(all_values(evens) == std::vector<int>{3, 5, 7, 9, 11, 13});
+  CHECK(all_values(pairs) == std::vector<int>{2, 4, 6, 8, 10, 12});
+  const auto copy = pairs;
+  CHECK(all_values(copy) == all_values(pairs));
+  CHECK(std::tuple_size_v<std::remove_cvref_t<decltype(pairs.stages())>> == 2);
+  CHECK(pairs.source().size() == 6);
+}

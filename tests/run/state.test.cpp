@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/state.hpp>
+
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/memory.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/unbatch.hpp>
+
+#include "support/catch.hpp"
+#include "support/engine_test.hpp"
+#include "support/resume_test.hpp"
+#include "support/test_data.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+using namespace engine_test;
+
+TEST_CASE("run/state: what it refuses, it names") {
+  const penstock_test::deadline guard("refused");
+  const auto source = ps::generated(50, identity) | ps::shuffle(3);
+  const auto plan = source | ps::batch(4) | ps::workers(1);
+  const auto state_of = [](const auto& p) {
+    auto run = p.open();
+    auto b = run.next();
+    return run.state();
+  };
+  const auto refused = [](const auto& p, const ps::state& s, const char* why) {
+    try {
+      auto run = p.open(s);
+      FAIL("was accepted, and should be refused: " << why);
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::state);
+      CHECK_THAT(e.what(), penstock_test::contains(why));
+    }
+  };
+  const ps::state good = state_of(plan);
+  CHECK(state_of(plan) == good);
+  refused(ps::generated(51, identity) | ps::shuffle(3) | ps::batch(4), good, "another dataset");
+  refused(ps::generated(50, identity) | ps::shuffle(4) | ps::batch(4), good, "another sequence");
+  refused(source | ps::batch(5), good, "another sequence");
+  refused(source | ps::batch(4, ps::tail::drop), good, "another sequence");
+  refused(source | ps::take(40) | ps::batch(4), good, "another sequence");
+  refused(source | ps::filter(odd_thirds) | ps::batch(4), good, "another sequence");
+  refused(source | ps::shuffle_buffer(9) | ps::batch(4), good, "another sequence");
+  refused(source | ps::batch(4) | ps::seed(99), good, "another sequence");
+  refused(source | ps::shuffle_buffer(9) | ps::shard(0, 2) | ps::batch(4), state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(4)),
+          "another sequence");
+  refused(source | ps::filter(odd_thirds) | ps::shard(0, 2) | ps::batch(4) | ps::steps(2),
+          state_of(source | ps::shard(0, 2) | ps::filter(odd_thirds) | ps::batch(4) | ps::steps(2)), "another sequence");
+  refused(source | ps::shard(0, 1) | ps::shuffle_buffer(9) | ps::batch(4), state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(2)),
+          "not elastic");
+  refused(ps::plan(counting_source(9)) | ps::batch(2), state_of(ps::plan(counting_source(9)) | ps::batch(2)), "read forward");
+
+  const auto edited = [&](auto change) {
+    ps::state s = good;
+    change(s);
+    return s;
+  };
+  refused(plan, edited([](auto& s) { s.step = 14; }), "more steps");
+  refused(plan, edited([](auto& s) { s.rank = 1; }), "rank 1 of 1");
+  refused(plan, edited([](auto& s) { s.world = 0; }), "of 0");
+  refused(plan, edited([](auto& s) { s.world = 3; }), "does not divide");
+  refused(plan, edited([](auto& s) { s.epoch = ~std::uint64_t{0}; }), "no epoch");
+  refused(plan, edited([](auto& s) { s.rows = 1; }), "counts samples");
+  refused(plan, edited([](auto& s) { s.taken = 1, s.held = {0}; }), "shuffle_buffer");
+  refused(plan, edited([](auto& s) { s.version = 2; }), "version 2");
+
+  const auto mixed = source | ps::shuffle_buffer(9) | ps::batch(4);
+  const ps::state held = state_of(mixed);
+  for (int how = 0; how < 6; ++how) {
+    ps::state s = held;
+    if (how == 0) s.held[0] = 1'000'000;
+    if (how == 1) s.held[0] = s.held[1];
+    if (how == 2) s.held.pop_back();
+    if (how == 3) s.taken = 1'000'000;
+    if (how == 4) ++s.step;
+    if (how == 5) s.held.clear();
+    refused(mixed, s, "shuffle_buffer");
+  }
+  const auto kept = source | ps::filter(odd_thirds) | ps::batch(4);
+  ps::state s = state_of(kept);
+  s.ordinal = 1000;
+  refused(kept, s, "more samples");
+  s = state_of(kept);
+  s.rows = s.survivors + 1;
+  refused(kept, s, "more rows");
+}
+
+TEST_CASE("run/state: a text that was cut or edited is refused, with the place") {
+  const auto mixed = ps::generated(50, identity) | ps::shuffle_buffer(9) | ps::batch(4);
+  auto run = mixed.open();
+  auto b = run.next();
+  const ps::state s = run.state();
+  const std::string text = to_string(s);
+  CHECK(ps::state_from_string(text) == s);
+  CHECK(text.substr(0, 24) == "{\"penstock_state\": \"1\", ");
+  for (std::size_t length = 0; length < text.size(); ++length) CHECK_THROWS_AS(ps::state_from_string(text.substr(0, length)), ps::error);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string changed = text;
+    changed[at] = changed[at] == '#' ? '%' : '#';
+    CHECK_THROWS_AS(ps::state_from_string(changed), ps::error);
+  }
+  CHECK_THROWS_AS(ps::state_from_string(text + "x"), ps::error);
+  CHECK(ps::state_from_string("\n " + text + " \n") == s);
+  try {
+    (void)ps::state_from_string("{\"penstock_state\": \"2\", \"other\": 1}");
+    FAIL("a newer version was read");
+  } catch (const ps::error& e) {
+    CHECK(e.code() == ps::errc::state);
+    CHECK_THAT(e.what(), penstock_test::contains("version 2"));
+  }
+  CHECK_THROWS_AS(ps::state_from_string("{\"penstock_state\": \"99999999999999999999\"}"), ps::error);
+  CHECK_THROWS_AS(ps::state_from_string("{\"penstock_state\": \"-1\"}"), ps::error);
+}
+
+TEST_CASE("run/state: it is small") {
+  const auto source = ps::generated(100'000'000'000, identity);
+  auto large = (source | ps::shuffle_buffer(10'000) | ps::batch(64)).open();
+  auto small = (source | ps::shuffle(1) | ps::batch(64)).open();
+  for (int i = 0; i < 3; ++i) CHECK((large.next() && small.next()));
+  CHECK(to_string(large.state()).size() < 200'000);
+  CHECK(to_string(small.state()).size() < 4'000);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/stage/batch.hpp>
+
+#include <penstock/codec/text.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <array>
+#include <numeric>
+#include <string>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+TEST_CASE("stage/batch: the tail is kept, dropped or padded") {
+  const auto source = ps::from(numbers(10));
+  CHECK(batches_of(source | ps::batch(4)) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}});
+  CHECK(batches_of(source | ps::batch(4, ps::tail::drop)) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  const auto padded = source | ps::batch(4, ps::tail::pad);
+  CHECK(batches_of(padded) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 0, 0}});
+  auto run = padded.open();
+  CHECK(run.steps_per_epoch() == 3);
+  for (auto&& b : run) {
+    const auto mask = b.valid();
+    CHECK(mask.size() == 4);
+    CHECK(static_cast<std::size_t>(std::accumulate(mask.begin(), mask.end(), 0)) == b.valid_size());
+    CHECK(b.global_size() == (b.step() == 2 ? 2 : 4));
+  }
+}
+
+TEST_CASE("stage/batch: every rank gets the same number of batches, and together they get all samples once") {
+  for (const int n : {0, 1, 5, 12, 37, 100})
+    for (std::uint64_t world = 1; world <= 7; ++world) {
+      std::vector<int> seen;
+      std::size_t steps = 0;
+      for (std::uint64_t rank = 0; rank < world; ++rank) {
+        const auto mine = batches_of(ps::from(numbers(n)) | ps::shard(rank, world) | ps::batch(3), 2);
+        if (rank == 0) steps = mine.size();
+        REQUIRE(mine.size() == steps);
+        for (const auto& b : mine) seen.insert(seen.end(), b.begin(), b.end());
+      }
+      std::sort(seen.begin(), seen.end());
+      REQUIRE(seen == numbers(n));
+    }
+}
+
+TEST_CASE("stage/batch: arrays of equal shape are stacked, others are an error at their position") {
+  std::vector<std::vector<float>> rows(10, std::vector<float>(6));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i][0] = static_cast<float>(i);
+  for (auto&& b : ps::from(rows) | ps::batch(4)) {
+    const auto view = b.values();
+    CHECK(view.shape() == ps::extents(b.size(), 6));
+    for (std::size_t i = 0; i < b.size(); ++i) CHECK(view[i].data()[0] == static_cast<float>(b.step() * 4 + i));
+  }
+  rows[6].resize(5);
+  std::size_t delivered = 0;
+  const auto said = error_of([&] {
+    for (auto&& b : ps::from(rows) | ps::batch(4)) delivered += b.size();
+  });
+  CHECK(delivered == 4);
+  CHECK_THAT(said, contains("cannot stack a value of shape (5,) with one of shape (6,)"));
+  CHECK_THAT(said, contains("position 0:6"));
+}
+
+TEST_CASE("stage/batch: a batch of another shape than the one before it is as good") {
+  std::vector<std::vector<int>> rows;
+  for (int i = 0; i < 12; ++i) rows.emplace_back(static_cast<std::size_t>(i / 4 + 1), i);
+  std::vector<std::string> shapes;
+  for (auto&& b : ps::from(rows) | ps::batch(4) | ps::workers(1)) {
+    shapes.push_back(to_string(b.values().shape()));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(b.values()[i].data()[0] == static_cast<int>(b.step() * 4 + i));
+  }
+  CHECK(shapes == std::vector<std::string>{"(4, 1)", "(4, 2)", "(4, 3)"});
+}
+
+TEST_CASE("stage/batch: ragged and padded") {
+  const std::vector<std::string> words{"a", "", "abc", "de"};
+  for (auto&& b : ps::from(words) | ps::decode<ps::text> | ps::batch(4, ps::ragged)) {
+    const auto view = b.values();
+    CHECK(std::vector<std::uint64_t>(view.offsets().begin(), view.offsets().end()) == std::vector<std::uint64_t>{0, 1, 1, 4, 6});
+    CHECK(std::string(view.values().begin(), view.values().end()) == "aabcde");
+    CHECK(std::string(view[2].begin(), view[2].end()) == "abc");
+  }
+  for (auto&& b : ps::from(words) | ps::decode<ps::text> | ps::batch(4, ps::pad_to_longest)) {
+    const auto view = b.values();
+    CHECK(view.shape() == ps::extents(4, 3));
+    CHECK(std::vector<std::uint64_t>(view.lengths().begin(), view.lengths().end()) == std::vector<std::uint64_t>{1, 0, 3, 2});
+    const auto mask = view.mask();
+    CHECK(std::vector<int>(mask.begin(), mask.end()) == std::vector<int>{1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0});
+    CHECK(std::string(view[3].begin(), view[3].end()) == "de");
+    CHECK(view.values()[0].data()[1] == '\0');
+  }
+}
+
+TEST_CASE("stage/batch: each field may have a policy of its own") {
+  using sample = ps::record<ps::field<"txt", std::string>, ps::field<"xy", std::array<int, 2>>>;
+  const std::vector<sample> samples{sample("one", std::array{1, 2}), sample("three", std::array{3, 4})};
+  for (auto&& b : ps::from(samples) | ps::batch(2, ps::tail::keep, ps::collate<"txt">(ps::ragged))) {
+    CHECK(ps::get<"txt">(b)[1].size() == 5);
+    CHECK(ps::get<"xy">(b).shape() == ps::extents(2, 2));
+    CHECK(ps::get<"xy">(b)[1].data()[0] == 3);
+  }
+}
+
+TEST_CASE("stage/batch: a batch of no samples is refused") {
+  CHECK_THAT(error_of([] { (void)ps::batch(0); }), contains("batch(0)"));
+}

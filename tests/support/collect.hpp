@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/run.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include <string>
+#include <vector>
+
+namespace penstock_test {
+
+/// What one pass over a plan delivers, batch by batch (row by row where it has none), with so many workers.
+template <class Plan>
+[[nodiscard]] auto batches_of(const Plan& plan, unsigned workers = 1) {
+  using parts = penstock::plan_parts<Plan>;
+  using value = typename penstock::detail::stored<typename parts::element>::type;
+  std::vector<std::vector<value>> all;
+  for (auto&& b : plan | penstock::workers(workers)) {
+    if constexpr (parts::batched) {
+      const auto values = b.values();
+      all.emplace_back(values.begin(), values.end());
+    } else {
+      all.push_back({b});
+    }
+  }
+  return all;
+}
+
+/// The same as one list.
+template <class Plan>
+[[nodiscard]] auto values_of(const Plan& plan, unsigned workers = 1) {
+  typename decltype(batches_of(plan))::value_type all;
+  for (const auto& b : batches_of(plan, workers)) all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+/// What an error says when `f` throws one, else nothing.
+template <class F>
+[[nodiscard]] std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const penstock::error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+[[nodiscard]] inline std::vector<int> numbers(int n) {
+  std::vector<int> all;
+  for (int i = 0; i < n; ++i) all.push_back(i);
+  return all;
+}
+
+}  // namespace penstock_test
