@@ -31,6 +31,8 @@ namespace ps = penstock;
 namespace {
 
 constexpr std::size_t batch_size = 64;
+/// As many as the engine has in flight with one worker where nobody asks for a depth.
+constexpr std::size_t buffers_of_reference = 4;
 constexpr std::size_t sample_bytes = 110'000;
 
 struct look_at_batch {
@@ -72,13 +74,13 @@ void large_samples(const bench::options& o) {
 
   if (o.wants("6a")) {
     auto run = (loader | ps::workers(1)).open();
-    bench::buffers_in_turn buffers(*run.options().depth, batch_bytes);
+    bench::buffers_in_turn buffers(buffers_of_reference, batch_bytes);
     bench::compare(o, {"6a", "110 KB samples from tar, batch(64), 1 worker / pread loop", 0.95},
                    bench::epochs_of(run, look_at_batch{}), [&] { return read_loop(all, buffers); });
   }
   if (o.wants("6b")) {
     auto run = (loader | ps::workers(2)).open();
-    const std::size_t each_has = (*run.options().depth + 1) / 2;
+    const std::size_t each_has = buffers_of_reference / 2 + 1;
     std::array<bench::buffers_in_turn, 2> buffers{{{each_has, batch_bytes}, {each_has, batch_bytes}}};
     bench::compare(o, {"6b", "the same, 2 workers / two bare threads with half of the loop each", 0.85},
                    bench::epochs_of(run, look_at_batch{}), [&] {

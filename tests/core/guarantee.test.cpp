@@ -6,6 +6,9 @@
 #include <string>
 
 namespace ps = penstock;
+
+namespace guarantee_test {
+
 using g = ps::guarantee;
 
 static_assert(ps::guarantee_set().bits == 0 && !ps::guarantee_set().has(g::indexed),
@@ -17,6 +20,8 @@ static_assert(ps::guarantee_set(g::indexed).with(ps::guarantee_set(g::lockstep))
 static_assert(
     ps::guarantee_set(g::indexed, g::elastic).without(ps::guarantee_set(g::elastic, g::resumable)).bits == 1,
     "without is the difference");
+
+}  // namespace guarantee_test
 
 TEST_CASE("core/guarantee: the five have names") {
   std::string names;

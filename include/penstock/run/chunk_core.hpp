@@ -142,9 +142,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
     // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after its last part.
     const world part = world_of(engine.plan());
-    done_ = s.step * (parts::batched ? batch_size_ * part.size : s.world);
+    done_ = parts::decided && !parts::shard_before_decider ? s.step * (parts::batched ? batch_size_ * part.size : s.world) : 0;
     dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
-    if (!parts::batched && s.world != part.size) step_ = done_ / part.size + (part.rank < done_ % part.size ? 1 : 0);
+    if (!parts::batched && s.world != part.size) {
+      const std::uint64_t rows = s.step * s.world;
+      step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
+    }
   }
   void write_state(state& s) {
     if (filling_ == nullptr) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/open_sample.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/parts.hpp>

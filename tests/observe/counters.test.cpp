@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/observe/counters.hpp>
+
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+TEST_CASE("observe/counters: samples, bytes and batches add up, and every value stage has a line") {
+  const auto plan = ps::from(numbers(1000)) | ps::map([](int x) { return x + 1; }) | ps::filter([](int x) { return x % 2 == 0; }) | ps::batch(50);
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (plan | ps::workers(workers)).open();
+    std::uint64_t batches = 0;
+    for (auto&& b : run) batches += b.size() != 0 ? 1 : 0;
+    const ps::run_counters counters = run.counters();
+    CHECK(counters.samples == 500);
+    CHECK(counters.bytes == 500 * sizeof(int));
+    CHECK(counters.batches == batches);
+    CHECK(counters.workers == workers);
+    REQUIRE(counters.stages.size() == 3);
+    CHECK(counters.stages[0].name == "from");
+    CHECK(counters.stages[1].name == "map");
+    CHECK(counters.stages[2].name == "filter");
+    CHECK(counters.stages[0].samples == 1000);
+    CHECK(counters.seconds > 0);
+    CHECK(counters.stall() >= 0);
+    CHECK(counters.stall() <= 1);
+    CHECK(counters.samples_per_second() > 0);
+  }
+}
+
+TEST_CASE("observe/counters: a run that has done nothing divides by nothing") {
+  const ps::run_counters none;
+  CHECK(none.stall() == 0);
+  CHECK(none.samples_per_second() == 0);
+  CHECK(none.bytes_per_second() == 0);
+}
