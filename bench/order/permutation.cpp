@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a position costs: the keyed permutation and the windowed shuffle, as ratios to four dependent 64-bit
-// multiplications and one division remainder, in the same program. Pairs of runs alternate; the lower
-// quartile of their ratios is printed.
+// Row 11: what a position costs. The keyed permutation and the windowed shuffle, as ratios to four dependent 64-bit multiplications
+// and one division remainder, in the same program; the ratios of all sizes are printed, and the worst are the rows of the table.
 //   "stream": every index is known beforehand, so neighbouring calls overlap, as in a loader's loop.
 //   "chain": every index is the result of the call before.
-// Usage: permutation [pairs, 31 or more]
+
+#include "support/harness.hpp"
 
 #include <penstock/order.hpp>
 
@@ -67,13 +67,15 @@ double chained(const F& f, std::uint64_t n, std::uint64_t calls) {
   return std::chrono::duration<double, std::nano>(end - begin).count() / static_cast<double>(calls);
 }
 
-double quartile(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 4];
-}
+/// The ratios of one order to the reference: upper quartiles, since a small ratio is a good one.
+struct ratios {
+  double stream = 0, chain = 0, stream_median = 0, chain_median = 0;
+};
+double upper(const std::vector<double>& values) { return bench::quantile(values, 0.75); }
+double median(const std::vector<double>& values) { return bench::quantile(values, 0.5); }
 
 template <class F>
-void row(const char* name, const F& f, std::uint64_t n, int pairs) {
+ratios measure(const char* name, const F& f, std::uint64_t n, int pairs) {
   constexpr std::uint64_t calls = 200'000;
   const reference plain{hidden(n)};
   std::vector<double> stream_ratio, chain_ratio, stream_ns, chain_ns, plain_ns;
@@ -123,23 +125,38 @@ void windowed(const char* name, std::uint64_t window, std::uint64_t lanes, int p
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   const auto bound = made.bind(0);
-  row(name, index_of_position{&bound}, n, pairs);
-  std::printf("%-22s bind %.3f ms an epoch\n", "", quartile(bind));
+  measure(name, index_of_position{&bound}, n, pairs);
+  std::printf("%-22s bind %.3f ms an epoch\n", "", median(bind));
+}
+
+void all(const bench::options& o) {
+  if (!o.wants("11") && !o.wants("11a") && !o.wants("11b")) return;
+  ratios worst;
+  double jump = 0;  // between just below and just above a power of two, whichever is larger
+  for (const unsigned bits : {10u, 12u, 14u, 16u, 20u, 24u, 28u, 32u}) {
+    const auto of_size = [&](std::uint64_t n) {
+      const ratios r = measure("permutation", ps::permutation(hidden(n), hidden(42)), n, o.pairs);
+      worst = {std::max(worst.stream, r.stream), std::max(worst.chain, r.chain),
+               std::max(worst.stream_median, r.stream_median), std::max(worst.chain_median, r.chain_median)};
+      return r;
+    };
+    const ratios below = of_size((std::uint64_t{1} << bits) - 1), above = of_size((std::uint64_t{1} << bits) + 1);
+    jump = std::max({jump, above.stream_median / below.stream_median, below.stream_median / above.stream_median});
+  }
+  measure("permutation", ps::permutation(hidden(100), hidden(42)), 100, o.pairs);
+  measure("permutation", ps::permutation(hidden(500), hidden(42)), 500, o.pairs);
+  if (!o.quick) {
+    windowed("window 16", 16, 1, o.pairs);
+    windowed("window 16, lanes 64", 16, 64, o.pairs);
+    windowed("window 64, lanes 512", 64, 512, o.pairs);
+  }
+  bench::print_row({"11a", "shuffle(seed) per position, 2^b - 1 against 2^b + 1, the larger ratio of medians", 1.5, true}, jump, jump,
+                   "the worst of b = 10, 12, 14, 16, 20, 24, 28, 32");
+  bench::print_row({"11b", "shuffle(seed) per position / four dependent multiplications and a remainder", 2, true}, worst.stream,
+                   worst.stream_median,
+                   "the worst size; each index after the other: " + std::to_string(worst.chain) + ", upper quartiles");
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int pairs = std::max(31, argc > 1 ? std::atoi(argv[1]) : 31);
-  for (const unsigned bits : {10u, 12u, 14u, 16u, 20u, 24u, 28u, 32u}) {
-    for (const std::uint64_t n : {(std::uint64_t{1} << bits) - 1, (std::uint64_t{1} << bits) + 1}) {
-      const ps::permutation shuffled(hidden(n), hidden(42));
-      row("permutation", shuffled, n, pairs);
-    }
-  }
-  row("permutation", ps::permutation(hidden(100), hidden(42)), 100, pairs);
-  row("permutation", ps::permutation(hidden(500), hidden(42)), 500, pairs);
-  windowed("window 16", 16, 1, pairs);
-  windowed("window 16, lanes 64", 16, 64, pairs);
-  windowed("window 64, lanes 512", 64, 512, pairs);
-}
+int main(int argc, char** argv) { return bench::run_main(argc, argv, all); }

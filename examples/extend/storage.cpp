@@ -61,7 +61,7 @@ int main() {
   const std::vector<std::byte> image(100'000);
   for (int i = 0; i < 50; ++i) out.write(std::to_string(i), {{"img", image}, {"cls", std::to_string(i)}});
   out.close();
-  const mine::counted where{ps::memory_files().add("a.tar", shard)};
+  const mine::counted<ps::memory_files> where{ps::memory_files().add("a.tar", shard)};
   static_assert(ps::storage<mine::counted<ps::memory_files>>, "counted is a storage");
 
   const auto labels = ps::webdataset(where) | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(50);

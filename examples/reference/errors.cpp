@@ -4,6 +4,7 @@
 
 #include <penstock/penstock.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>

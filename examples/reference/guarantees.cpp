@@ -23,7 +23,7 @@ namespace ps = penstock;
 
 int main() {
   const auto source = ps::from(std::vector<int>{5, 6, 7, 8, 9, 10, 11, 12});
-  const auto even = [](int x) { return x % 2 == 0; };
+  const auto not_by_three = [](int x) { return x % 3 != 0; };
 
   const auto computed =
       source | ps::shuffle(7) | ps::shard(0, 2) | ps::batch(2) | ps::require<ps::guarantee::elastic>;
@@ -35,7 +35,7 @@ int main() {
   static_assert(ps::deterministic<decltype(buffered)> && ps::resumable<decltype(buffered)>,
                 "but nothing else");
 
-  const auto chosen = source | ps::shard(0, 2) | ps::filter(even) | ps::batch(2);
+  const auto chosen = source | ps::shard(0, 2) | ps::filter(not_by_three) | ps::batch(2);
   static_assert(!ps::lockstep<decltype(chosen)>, "ranks may have different numbers of batches");
   const auto counted = chosen | ps::steps(3);
   static_assert(ps::lockstep<decltype(counted)>, "steps(n) says how many, on every rank");

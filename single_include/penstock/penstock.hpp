@@ -101,9 +101,11 @@ class buffer {
   [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
   [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
 
-  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity. std::bad_alloc where there is no
+  /// memory of that size.
   void resize_for_overwrite(std::size_t size) {
     if (size > capacity_) {
+      if (size > largest) throw std::bad_alloc();
       const std::size_t wanted = size + size / 4;
       auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
       release();
@@ -113,11 +115,11 @@ class buffer {
     size_ = size;
   }
 
-  /// Appends a copy of `bytes`, keeping what is there. Amortised constant time per byte.
+  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant time per byte.
   void append(bytes_view bytes) {
     const std::size_t before = size_;
+    buffer grown;  // frees the old memory when all is copied
     if (before + bytes.size() > capacity_) {
-      buffer grown;
       grown.resize_for_overwrite((before + bytes.size()) * 2);
       if (before != 0) std::memcpy(grown.data_, data_, before);
       std::swap(data_, grown.data_);
@@ -135,6 +137,9 @@ class buffer {
     data_ = nullptr;
     capacity_ = 0;
   }
+
+  static constexpr std::size_t largest =
+      static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
@@ -213,19 +218,59 @@ consteval bool names_differ() {
   return differ;
 }
 
+/// One value of a record. Not std::tuple, which is not trivially copyable in every standard library.
+template <std::size_t I, class T>
+struct record_value {
+  T value;
+
+  constexpr record_value()
+    requires std::default_initializable<T>
+      : value() {}
+  template <class U>
+  constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
+  friend constexpr bool operator==(const record_value&, const record_value&) = default;
+};
+
+template <class Indices, class... Ts>
+struct record_values;
+template <std::size_t... Is, class... Ts>
+struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>... {
+  constexpr record_values() = default;
+  template <class... Us>
+  constexpr explicit record_values(std::in_place_t, Us&&... given)
+      : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
+  friend constexpr bool operator==(const record_values&, const record_values&) = default;
+};
+
+template <std::size_t I, class T>
+constexpr T& value_at(record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr const T& value_at(const record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr T&& value_at(record_value<I, T>&& v) noexcept {
+  return static_cast<T&&>(v.value);
+}
+
 }  // namespace detail
 
 /// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all in order.
 ///
-/// An aggregate of its values: no allocation, no padding beyond a tuple's, trivially copyable when its values are.
+/// Its values one after another: no allocation, trivially copyable when its values are.
 template <class... Fields>
 class record {
+  using storage_type =
+      detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
+
  public:
-  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-                "a record needs a different name for each field; as it stands the last of equal names counts");
+  static_assert(
+      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+      "a record needs a different name for each field; as it stands the last of equal names counts");
 
   using is_record = void;
-  using values_type = std::tuple<typename Fields::type...>;
   static constexpr std::size_t size = sizeof...(Fields);
   template <std::size_t I>
   using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
@@ -235,17 +280,40 @@ class record {
   constexpr record() = default;
   template <class... Us>
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
-             (std::is_constructible_v<typename Fields::type, Us &&> && ...))
-  constexpr explicit record(Us&&... values) : values_(std::forward<Us>(values)...) {}
+             (std::is_constructible_v<typename Fields::type, Us&&> && ...))
+  constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
 
-  [[nodiscard]] constexpr values_type& values() & noexcept { return values_; }
-  [[nodiscard]] constexpr const values_type& values() const& noexcept { return values_; }
-  [[nodiscard]] constexpr values_type&& values() && noexcept { return std::move(values_); }
+  /// The value at place `I`; what `get` calls.
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto& at() & noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr const auto& at() const& noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto&& at() && noexcept {
+    return detail::value_at<I>(std::move(storage_));
+  }
+  /// All values, as a tuple of references.
+  [[nodiscard]] constexpr std::tuple<typename Fields::type&...> values() & noexcept {
+    return refer(*this, indices{});
+  }
+  [[nodiscard]] constexpr std::tuple<const typename Fields::type&...> values() const& noexcept {
+    return refer(*this, indices{});
+  }
 
   friend constexpr bool operator==(const record&, const record&) = default;
 
  private:
-  values_type values_{};
+  using indices = std::make_index_sequence<sizeof...(Fields)>;
+  template <class Self, std::size_t... Is>
+  static constexpr auto refer(Self& self, std::index_sequence<Is...>) noexcept {
+    return std::tie(self.template at<Is>()...);
+  }
+
+  [[no_unique_address]] storage_type storage_;
 };
 
 template <class T>
@@ -259,24 +327,29 @@ concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<
 template <fixed_string Name, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
   constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
-  static_assert(i != detail::not_found, "get: this record has no field of that name; see the record's type for those it has");
-  if constexpr (i != detail::not_found) return std::get<i>(std::forward<R>(r).values());
+  static_assert(i != detail::not_found,
+                "get: this record has no field of that name; see the record's type for those it has");
+  if constexpr (i != detail::not_found)
+    return (std::forward<R>(r).template at<i>());
+  else
+    return 0;  // so that one error is all
 }
 
 /// The value of the field at place `I`, in the order of the record's type.
 template <std::size_t I, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
-  return std::get<I>(std::forward<R>(r).values());
+  return (std::forward<R>(r).template at<I>());
 }
 
 }  // namespace penstock::inline v0_1
 
 template <class... Fields>
-struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {};
+struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {
+};
 
 template <std::size_t I, class... Fields>
 struct std::tuple_element<I, penstock::record<Fields...>> {
-  using type = std::tuple_element_t<I, typename penstock::record<Fields...>::values_type>;
+  using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };
 
 // ---- penstock/core/tensor.hpp
@@ -323,7 +396,12 @@ class extents {
     for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
     return result;
   }
-  friend constexpr bool operator==(const extents&, const extents&) = default;
+  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i)
+      if (a.lengths_[i] != b.lengths_[i]) return false;
+    return true;
+  }
 
  private:
   std::array<std::uint64_t, max_rank> lengths_{};
@@ -457,7 +535,7 @@ template <class T>
     return value.finish();
   } else if constexpr (detail::has_unfinished<value_type>::value) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(value))...);
+      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(static_cast<T&&>(value)))...);
     }(std::make_index_sequence<value_type::size>{});
   } else {
     return static_cast<T&&>(value);
@@ -743,7 +821,10 @@ class error : public std::exception {
     if (offset_) add("offset", std::to_string(*offset_));
     if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
     if (!known.empty()) known += "]";
-    line_ = detail::shared_text("penstock: " + std::string(message_.view()) + known);
+    std::string line = "penstock: " + std::string(message_.view()) + known;
+    for (char& c : line)  // names come from foreign bytes
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    line_ = detail::shared_text(line);
   }
 
   errc code_;
@@ -1325,7 +1406,7 @@ namespace penstock::inline v0_1 {
 /// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
 /// drawn there before, never on threads, ranks or what other samples drew.
 ///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 64 bytes, no allocation; making one costs nothing, four
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs nothing, four
 /// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
 /// `uniform` and `below` do not.
 class rng {
@@ -1615,6 +1696,7 @@ enum class mistake {
   predicate_not_bool,
   discovered_without_collate,
   open_sample_in_batch,
+  not_batchable,
   order_on_forward,
   order_after_decider,
   order_after_cursor,
@@ -1628,89 +1710,127 @@ enum class mistake {
   require_nothing,
 };
 
-/// Fails to compile with the sentence of `M`, and with nothing else.
-template <mistake M>
+/// Names in a compiler's message the type of the element that reaches the wrong stage.
+template <class Element>
+struct reached_by {};
+
+/// Fails to compile with the sentence of `M`, and with nothing else. `Reached` is there to be printed.
+template <mistake M, class Reached = void>
 consteval void explain() {
   static_assert(M != mistake::not_a_part,
-                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or give your type "
+                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
+                "give your type "
                 "`using penstock_part = pointwise_tag;`");
-  static_assert(M != mistake::not_a_source,
-                "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
-                "`using penstock_part = source_tag;`");
+  static_assert(
+      M != mistake::not_a_source,
+      "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
+      "`using penstock_part = source_tag;`");
   static_assert(M != mistake::no_source,
-                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or webdataset(path) | ...");
+                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
+                "webdataset(path) | ...");
   static_assert(M != mistake::two_sources,
-                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) or concat(...)");
-  static_assert(M != mistake::two_batches,
-                "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
-  static_assert(M != mistake::two_shards,
-                "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
-  static_assert(M != mistake::shard_after_batch,
-                "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
+                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) "
+                "or concat(...)");
+  static_assert(
+      M != mistake::two_batches,
+      "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
+  static_assert(
+      M != mistake::two_shards,
+      "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
+  static_assert(
+      M != mistake::shard_after_batch,
+      "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
   static_assert(M != mistake::batch_after_copy,
-                "penstock: batch after pin_and_copy; samples are collated before they are copied, write batch(n) | pin_and_copy");
+                "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                "batch(n) | pin_and_copy");
   static_assert(M != mistake::stage_after_copy,
-                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it before batch(n)");
+                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it "
+                "before batch(n)");
   static_assert(M != mistake::value_after_batch,
                 "penstock: this stage works on samples and stands after batch; move it before batch(n)");
   static_assert(M != mistake::copy_without_batch,
                 "penstock: pin_and_copy copies batches; write batch(n) before it");
-  static_assert(M != mistake::steps_without_batch, "penstock: steps(n) counts batches; write batch(b) before it");
+  static_assert(M != mistake::steps_without_batch,
+                "penstock: steps(n) counts batches; write batch(b) before it");
   static_assert(M != mistake::cursor_after_batch,
                 "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   static_assert(M != mistake::no_such_field,
-                "penstock: no field of that name reaches this stage; the record's type, named below, shows those that do");
+                "penstock: no field of that name reaches this stage; reached_by<...> beside this line shows "
+                "the fields that do");
   static_assert(M != mistake::field_twice, "penstock: the same field is named twice; name each field once");
-  static_assert(M != mistake::fields_need_names,
-                "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
+  static_assert(
+      M != mistake::fields_need_names,
+      "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
   static_assert(M != mistake::decode_nothing,
-                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> for some fields");
+                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> "
+                "for some fields");
   static_assert(M != mistake::codec_wants_bytes,
-                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, or use map(f)");
+                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, "
+                "or use map(f)");
   static_assert(M != mistake::decode_which_field,
-                "penstock: decode<Codec> on a record with several fields; say which, as in decode<field<\"name\", Codec>>");
+                "penstock: decode<Codec> on a record with several fields; say which, as in "
+                "decode<field<\"name\", Codec>>");
   static_assert(M != mistake::not_a_codec,
-                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) const and codec_name");
-  static_assert(M != mistake::wrong_argument,
-                "penstock: this stage's function cannot be called with the element that reaches it; the element's type is "
-                "named below");
+                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) "
+                "const and codec_name");
+  static_assert(
+      M != mistake::wrong_argument,
+      "penstock: this stage's function cannot be called with the element that reaches it, which is that of "
+      "reached_by<...> beside this line");
   static_assert(M != mistake::mutable_function,
-                "penstock: the function would be shared by all workers and must be callable when const; remove `mutable` and "
+                "penstock: the function would be shared by all workers and must be callable when const; "
+                "remove `mutable` and "
                 "take random numbers from an rng& second parameter");
   static_assert(M != mistake::returns_nothing,
                 "penstock: map's function returns nothing; return the value that shall go on");
   static_assert(M != mistake::predicate_not_bool, "penstock: filter's function must return bool");
   static_assert(M != mistake::discovered_without_collate,
-                "penstock: batch cannot stack values whose length is known only after decoding; write batch(n, ragged) or "
+                "penstock: batch cannot stack values whose length is known only after decoding; write "
+                "batch(n, ragged) or "
                 "batch(n, pad_to_longest)");
   static_assert(M != mistake::open_sample_in_batch,
-                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or decode<field<...>> "
+                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                "decode<field<...>> "
                 "before it");
+  static_assert(M != mistake::not_batchable,
+                "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
+                "reached_by<...> beside this "
+                "line names; write map(f) before it");
   static_assert(M != mistake::order_on_forward,
-                "penstock: random access asked of a source that can only be read forward; use shuffle_buffer(k), or a source "
+                "penstock: random access asked of a source that can only be read forward; use "
+                "shuffle_buffer(k), or a source "
                 "with an index");
   static_assert(M != mistake::order_after_decider,
-                "penstock: this stage needs to know how many samples there are, and after filter or unbatch nobody knows; move "
+                "penstock: this stage needs to know how many samples there are, and after filter or unbatch "
+                "nobody knows; move "
                 "it before");
   static_assert(M != mistake::order_after_cursor,
-                "penstock: this stage computes positions and stands after shuffle_buffer, where positions come from a cursor; "
+                "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
+                "come from a cursor; "
                 "move it before");
-  static_assert(M != mistake::cursor_after_decider,
-                "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
-  static_assert(M != mistake::enumerate_after_decider,
-                "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
+  static_assert(
+      M != mistake::cursor_after_decider,
+      "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
+  static_assert(
+      M != mistake::enumerate_after_decider,
+      "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
   static_assert(M != mistake::not_expandable,
-                "penstock: unbatch needs a range, an array, or a record of such; the element's type is named below");
+                "penstock: unbatch needs a range, an array, or a record of such, and gets what "
+                "reached_by<...> beside this line names");
   static_assert(M != mistake::lost_by_a_stage,
-                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove it or the require");
+                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove "
+                "it or the require");
   static_assert(M != mistake::lost_by_shuffle_buffer,
-                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after shard also elastic); use "
+                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
+                "shard also elastic); use "
                 "shuffle(seed, window(w)), or put shuffle_buffer before shard");
   static_assert(M != mistake::lost_by_decider,
-                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and lockstep, and after shard "
+                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
+                "lockstep, and after shard "
                 "also elastic); lockstep comes back with steps(n), elastic by filtering before shard");
   static_assert(M != mistake::lost_by_forward,
-                "penstock: require: the guarantee is lost by a source that can only be read forward; use a source with an index");
+                "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
+                "source with an index");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
 }
@@ -1997,26 +2117,49 @@ concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 /// `operator|` and its sentences.
 namespace penstock::inline v0_1 {
 
-/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loop over it.
+/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops over it.
 struct ill_formed {
   using penstock_part = poison_tag;
+  /// In the place of a batch; and, in a loop without batches, of a number.
   struct batch {
     [[nodiscard]] std::size_t size() const { return 0; }
+    [[nodiscard]] std::size_t valid_size() const { return 0; }
     [[nodiscard]] int* begin() const { return nullptr; }
     [[nodiscard]] int* end() const { return nullptr; }
     [[nodiscard]] std::span<int> values() const { return {}; }
+    operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
+  };
+  struct epoch_range {
+    [[nodiscard]] ill_formed* begin() const { return nullptr; }
+    [[nodiscard]] ill_formed* end() const { return nullptr; }
   };
   template <guarantee>
   static constexpr bool keeps = true;
   template <class... Ts>
-  [[nodiscard]] ill_formed open(Ts&&...) const { return {}; }
+  [[nodiscard]] ill_formed open(Ts&&...) const {
+    return {};
+  }
   template <class... Ts>
-  [[nodiscard]] ill_formed epochs(Ts&&...) const { return {}; }
+  [[nodiscard]] epoch_range epochs(Ts&&...) const {
+    return {};
+  }
   template <class... Ts>
-  [[nodiscard]] ill_formed epoch(Ts&&...) const { return {}; }
+  [[nodiscard]] ill_formed epoch(Ts&&...) const {
+    return {};
+  }
+  [[nodiscard]] batch* next() const { return nullptr; }
   [[nodiscard]] batch* begin() const { return nullptr; }
   [[nodiscard]] batch* end() const { return nullptr; }
 };
+
+template <fixed_string Name>
+[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+  return {};
+}
+template <std::size_t I>
+[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+  return {};
+}
 
 namespace detail {
 
@@ -2025,8 +2168,8 @@ consteval mistake diagnose_stage() {
   constexpr chain_facts f = Context::facts;
   if constexpr (f.copied && part_of_kind<Stage, batch_tag>) {
     return mistake::batch_after_copy;
-  } else if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> || part_of_kind<Stage, cursor_tag> ||
-                                    part_of_kind<Stage, shard_tag>)) {
+  } else if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> ||
+                                    part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)) {
     return mistake::stage_after_copy;
   } else if constexpr (f.batched && part_of_kind<Stage, batch_tag>) {
     return mistake::two_batches;
@@ -2056,7 +2199,9 @@ consteval mistake diagnose_stage() {
     return Stage::template diagnose<Context>();
   } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
     using in = typename Context::element;
-    if constexpr (requires(const Stage& s, in&& v, const call_for<Stage>& c) { s.apply(std::forward<in>(v), c); })
+    if constexpr (requires(const Stage& s, in&& v, const call_for<Stage>& c) {
+                    s.apply(std::forward<in>(v), c);
+                  })
       return mistake::none;
     else
       return mistake::wrong_argument;
@@ -2071,23 +2216,23 @@ consteval mistake diagnose_stage() {
   }
 }
 
+/// The first mistake among stages that follow each other, and the element that reaches the stage that makes it.
 template <class Context, class... Stages>
 struct diagnose_all {
   static constexpr mistake value = mistake::none;
+  using reached = void;
+};
+template <mistake Wrong, class Context, class Stage, class... Rest>
+struct diagnose_from {
+  static constexpr mistake value = Wrong;
+  using reached = typename Context::element;
 };
 template <class Context, class Stage, class... Rest>
-struct diagnose_all<Context, Stage, Rest...> {
-  static constexpr mistake first = diagnose_stage<Context, Stage>();
-  static consteval mistake find() {
-    if constexpr (first != mistake::none)
-      return first;
-    else if constexpr (sizeof...(Rest) == 0)
-      return mistake::none;
-    else
-      return diagnose_all<typename fold_context<Context, Stage>::type, Rest...>::value;
-  }
-  static constexpr mistake value = find();
-};
+struct diagnose_from<mistake::none, Context, Stage, Rest...>
+    : diagnose_all<typename fold_context<Context, Stage>::type, Rest...> {};
+template <class Context, class Stage, class... Rest>
+struct diagnose_all<Context, Stage, Rest...>
+    : diagnose_from<diagnose_stage<Context, Stage>(), Context, Stage, Rest...> {};
 
 template <class T>
 struct parts_of {
@@ -2098,11 +2243,6 @@ struct parts_of<segment<Stages...>> {
   using type = std::tuple<Stages...>;
 };
 
-template <class Context, class Tuple>
-struct diagnose_tuple;
-template <class Context, class... Stages>
-struct diagnose_tuple<Context, std::tuple<Stages...>> : diagnose_all<Context, Stages...> {};
-
 template <class T>
 struct plan_context {
   using type = context_of<T>;
@@ -2112,19 +2252,53 @@ struct plan_context<plan<Source, Stages...>> {
   using type = typename plan<Source, Stages...>::context;
 };
 
+template <class L, class Tuple>
+struct diagnose_tuple;
+template <class L, class... Stages>
+struct diagnose_tuple<L, std::tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+
+template <class T>
+concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
+
 template <class L, class R>
 consteval mistake diagnose() {
   if constexpr (!part<L>)
     return mistake::not_a_source;
   else if constexpr (!part<R>)
     return mistake::not_a_part;
-  else if constexpr (part_of_kind<R, source_tag> || part_of_kind<R, plan_tag>)
-    return mistake::two_sources;
-  else if constexpr (part_of_kind<L, plan_tag> || part_of_kind<L, source_tag>)
-    return diagnose_tuple<typename plan_context<L>::type, typename parts_of<R>::type>::value;
+  else if constexpr (begun<R>)
+    return begun<L> ? mistake::two_sources : mistake::no_source;
+  else if constexpr (begun<L>)
+    return diagnose_tuple<L, typename parts_of<R>::type>::value;
   else
     return mistake::none;
 }
+
+/// Whether the sentence of a mistake speaks of the element that reaches the stage.
+consteval bool is_about_element(mistake wrong) {
+  constexpr mistake all[] = {mistake::no_such_field,
+                             mistake::wrong_argument,
+                             mistake::not_expandable,
+                             mistake::fields_need_names,
+                             mistake::codec_wants_bytes,
+                             mistake::decode_which_field,
+                             mistake::discovered_without_collate,
+                             mistake::open_sample_in_batch,
+                             mistake::not_batchable};
+  for (const mistake one : all)
+    if (one == wrong) return true;
+  return false;
+}
+
+template <mistake Wrong, class L, class R>
+struct reached_at {
+  using type = void;
+};
+template <mistake Wrong, class L, class R>
+  requires(is_about_element(Wrong))
+struct reached_at<Wrong, L, R> {
+  using type = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+};
 
 template <class T>
 constexpr auto stages_tuple(T&& x) {
@@ -2150,7 +2324,8 @@ concept poisoned = part_of_kind<T, poison_tag>;
 
 /// Whether `left | right` makes a pipeline; asks quietly.
 template <class Left, class Right>
-concept can_connect = detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>() == mistake::none;
+concept can_connect =
+    detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>() == mistake::none;
 
 /// Joins a source or plan with a stage, or two stages. A wrong pair fails with one sentence.
 template <class Left, class Right>
@@ -2159,13 +2334,16 @@ template <class Left, class Right>
   if constexpr (detail::poisoned<Left> || detail::poisoned<Right>) {
     return ill_formed{};
   } else {
-    constexpr mistake wrong = detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>();
+    using left_type = std::remove_cvref_t<Left>;
+    using right_type = std::remove_cvref_t<Right>;
+    constexpr mistake wrong = detail::diagnose<left_type, right_type>();
     if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+      explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(), std::tuple_cat(std::forward<Left>(left).stages(),
-                                                             detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_plan(left.source(),
+                               std::tuple_cat(std::forward<Left>(left).stages(),
+                                              detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
@@ -2174,6 +2352,26 @@ template <class Left, class Right>
                                                  detail::stages_tuple(std::forward<Right>(right))));
     }
   }
+}
+
+// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and are preferred.
+template <class Source, class... Stages, class Right>
+  requires(!part<Right>)
+[[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
+  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  return {};
+}
+template <class Source, class... Stages, class Right>
+  requires(!part<Right>)
+[[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&, Right&&) {
+  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  return {};
+}
+template <class Source, class... Stages, class Right>
+  requires(!part<Right>)
+[[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&&, Right&&) {
+  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  return {};
 }
 
 template <class... Stages>
@@ -2603,9 +2801,12 @@ enum class tail : std::uint8_t {
 
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
-    case tail::drop: return "drop";
-    case tail::pad: return "pad";
-    case tail::keep: return "keep";
+    case tail::drop:
+      return "drop";
+    case tail::pad:
+      return "pad";
+    case tail::keep:
+      return "keep";
   }
   return "unknown";
 }
@@ -2621,7 +2822,8 @@ namespace penstock::inline v0_1 {
 struct order_input {
   /// Positions per epoch.
   std::uint64_t size = 0;
-  /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then there is one shard.
+  /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then
+  /// there is one shard.
   std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
 };
 
@@ -2631,31 +2833,35 @@ struct position_range {
   position last;
 };
 
-/// An order that is fixed for one epoch: the position before the stage, from the index after it. Default-constructible (and then
-/// not to be called), copyable, and callable from many threads.
+/// An order that is fixed for one epoch: the position before the stage, from the index after it.
+/// Default-constructible (and then not to be called), copyable, and callable from many threads.
 template <class B>
-concept bound_order = std::default_initializable<B> && std::copyable<B> && requires(const B& b, std::uint64_t index) {
-  { b(index) } -> std::same_as<position>;
-};
+concept bound_order =
+    std::default_initializable<B> && std::copyable<B> && requires(const B& b, std::uint64_t index) {
+      { b(index) } -> std::same_as<position>;
+    };
 
-/// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch after the stage,
-/// `bind` makes what one epoch needs (at most O(shards)), `position_of` is the inverse: nothing where the stage drops the position.
+/// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch
+/// after the stage, `bind` makes what one epoch needs (at most O(shards)), `position_of` is the inverse:
+/// nothing where the stage drops the position.
 ///
-/// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it keeps those before it);
-/// `position_range reach(position_range) const` where the positions before the stage are known more closely than "any of these
-/// epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage is not the epoch after it.
+/// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it
+/// keeps those before it);
+/// `position_range reach(position_range) const` where the positions before the stage are known more closely
+/// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
+/// is not the epoch after it.
 template <class O>
-concept order = std::copy_constructible<O> &&
-                requires(const O& o, std::uint64_t epoch, position at) {
-                  typename O::bound;
-                  { o.size() } -> std::same_as<std::uint64_t>;
-                  { o.output() } -> std::same_as<order_input>;
-                  { o.bind(epoch) } -> std::same_as<typename O::bound>;
-                  { o.position_of(at) } -> std::same_as<std::optional<position>>;
-                } && bound_order<typename O::bound>;
+concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
+  typename O::bound;
+  { o.size() } -> std::same_as<std::uint64_t>;
+  { o.output() } -> std::same_as<order_input>;
+  { o.bind(epoch) } -> std::same_as<typename O::bound>;
+  { o.position_of(at) } -> std::same_as<std::optional<position>>;
+} && bound_order<typename O::bound>;
 
 /// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
-/// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines the sequence.
+/// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines
+/// the sequence.
 template <class S>
 concept order_stage = std::copy_constructible<S> && std::same_as<typename S::penstock_part, order_tag> &&
                       requires(const S& s, order_input in) {
@@ -2683,11 +2889,17 @@ concept epoch_changing = requires { requires Order::changes_epoch; };
 template <class Bound>
 class bound_epochs {
  public:
-  [[nodiscard]] position operator()(position at) const { return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index); }
+  [[nodiscard]] position operator()(position at) const {
+    return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+  }
 
   template <class Order>
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
+    if (count > most) {
+      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
+                                   " repeated epochs would bind them all; write shuffle before repeat");
+    }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
       bounds_.erase(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(first - first_));
@@ -2705,6 +2917,8 @@ class bound_epochs {
   }
 
  private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 20;
+
   std::uint64_t first_ = 0;
   std::vector<Bound> bounds_;
 };
@@ -2732,9 +2946,11 @@ class bound_epoch {
 
 }  // namespace detail
 
-/// The orders of a plan, one after another, as one: position after the last stage to position in the source, and back.
+/// The orders of a plan, one after another, as one: position after the last stage to position in the source,
+/// and back.
 ///
-/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is the identity.
+/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is
+/// the identity.
 /// Immutable, cheap to copy, free for all threads. Throws what the stages throw: `error(errc::argument)`.
 ///
 ///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
@@ -2756,7 +2972,8 @@ class order_chain {
   }
 
   template <std::size_t I>
-  using level = std::conditional_t<many_epochs<I>(), detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
+  using level = std::conditional_t<many_epochs<I>(),
+                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
                                    detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
 
   template <class Numbers>
@@ -2767,8 +2984,9 @@ class order_chain {
   };
 
  public:
-  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing and takes no lock; it keeps
-  /// its tables alive by itself. Copyable; a call on an index outside the bound range is the caller's mistake and is not checked.
+  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing
+  /// and takes no lock; it keeps its tables alive by itself. Copyable; a call on an index outside the bound
+  /// range is the caller's mistake and is not checked.
   class binding {
    public:
     binding() = default;
@@ -2815,10 +3033,12 @@ class order_chain {
     return found;
   }
 
-  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in loops.
+  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in
+  /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " + std::to_string(size()))
+      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
+                                      std::to_string(size()))
           .at_position(after);
     }
     return back<count>(after);
@@ -2842,7 +3062,8 @@ class order_chain {
     return made;
   }
 
-  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state nothing is allocated.
+  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state
+  /// nothing is allocated.
   void rebind(binding& reused, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
     reused.epoch_ = epoch;
     last = std::min(last, size());
@@ -2898,11 +3119,12 @@ template <class... Made>
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made, const Stage& stage,
-                                const Rest&... rest) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
+                                const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out),
+                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -2925,8 +3147,9 @@ namespace penstock::inline v0_1 {
 
 /// Who takes part in the run, and which of them we are.
 ///
-/// `rank` and `size` count processes; `local_rank` and `local_size` those on this machine; `node` and `nodes` the machines. Where a
-/// launcher does not name the node, ranks are taken to fill one machine after another. `launcher` says where it was read from.
+/// `rank` and `size` count processes; `local_rank` and `local_size` those on this machine; `node` and `nodes`
+/// the machines. Where a launcher does not name the node, ranks are taken to fill one machine after another.
+/// `launcher` says where it was read from.
 ///
 ///     const auto here = penstock::world::from_environment();
 ///     auto loader = source | shuffle(7) | shard(here) | batch(256);
@@ -2942,21 +3165,25 @@ struct world {
   /// Throws `error(errc::argument)` where rank, local rank or node is not below its number.
   void check() const;
 
-  /// The world in which groups of k consecutive ranks get the same samples, as the members of a tensor-parallel group want.
+  /// The world in which groups of k consecutive ranks get the same samples, as the members of a
+  /// tensor-parallel group want.
   [[nodiscard]] world replicated(std::uint64_t k) const;
 
   /// The world that the launcher describes in the environment; alone where there is none.
   ///
-  /// The first family that is there wins, and all numbers come from it: torchrun (RANK with WORLD_SIZE), Open MPI, MVAPICH, PMI (Hydra,
-  /// MPICH, Intel MPI), Flux, Slurm (inside a step only: in a batch script SLURM_PROCID is 0 on whatever number of tasks). torchrun
-  /// comes first, since under `srun torchrun` SLURM_PROCID numbers machines.
-  /// Throws `error(errc::argument)` when a family is there in half (RANK without WORLD_SIZE), when a number cannot be read or does not
-  /// fit, and when a launcher gives a rank and no size (PMIx, PALS, an indexed Kubernetes job): say `shard(rank, size)` then.
+  /// The first family that is there wins, and all numbers come from it: torchrun (RANK with WORLD_SIZE), Open
+  /// MPI, MVAPICH, PMI (Hydra, MPICH, Intel MPI), Flux, Slurm (inside a step only: in a batch script
+  /// SLURM_PROCID is 0 on whatever number of tasks). torchrun comes first, since under `srun torchrun`
+  /// SLURM_PROCID numbers machines.
+  /// Throws `error(errc::argument)` when a family is there in half (RANK without WORLD_SIZE), when a number
+  /// cannot be read or does not fit, and when a launcher gives a rank and no size (PMIx, PALS, an indexed
+  /// Kubernetes job): say `shard(rank, size)` then.
   [[nodiscard]] static world from_environment() {
     return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
   }
 
-  /// The same with another way to look names up: `lookup(name)` gives a C string, null when the name is not set.
+  /// The same with another way to look names up: `lookup(name)` gives a C string, null when the name is not
+  /// set.
   template <class Lookup>
   [[nodiscard]] static world from_environment(const Lookup& lookup);
 
@@ -2966,8 +3193,8 @@ struct world {
 inline void world::check() const {
   const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
     if (number < limit) return;
-    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of + " " +
-                                    std::to_string(limit) + "; they count from 0")
+    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of +
+                                    " " + std::to_string(limit) + "; they count from 0")
         .in_stage("world");
   };
   below(rank, size, "rank", "world's size");
@@ -2977,7 +3204,9 @@ inline void world::check() const {
 
 inline world world::replicated(std::uint64_t k) const {
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument, std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k)).in_stage("world");
+    throw error(errc::argument,
+                std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k))
+        .in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
@@ -3001,8 +3230,8 @@ struct world_reader {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (failure != std::errc{} || end != digits.data() + digits.size()) {
-      throw error(errc::argument, "the environment says " + std::string(name) + "=" + std::string(digits.substr(0, 80)) +
-                                      ", which is not a whole number")
+      throw error(errc::argument, "the environment says " + std::string(name) + "=" +
+                                      std::string(digits.substr(0, 80)) + ", which is not a whole number")
           .in_stage("world");
     }
     return number;
@@ -3010,7 +3239,8 @@ struct world_reader {
 
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
-    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name + "; set both or say shard(rank, size)")
+    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name +
+                                    "; set both or say shard(rank, size)")
         .in_stage("world");
   }
 
@@ -3025,7 +3255,8 @@ struct world_reader {
     made.launcher = names.launcher;
     made.rank = need(names.rank, names.size);
     made.size = need(names.size, names.rank);
-    complete(made, optional(names.local_rank), optional(names.local_size), optional(names.node), optional(names.nodes));
+    complete(made, optional(names.local_rank), optional(names.local_size), optional(names.node),
+             optional(names.nodes));
     return made;
   }
 
@@ -3033,12 +3264,15 @@ struct world_reader {
     return name == nullptr ? std::nullopt : find(name);
   }
 
-  /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the local rank needs.
-  static void complete(world& made, std::optional<std::uint64_t> local_rank, std::optional<std::uint64_t> local_size,
-                       std::optional<std::uint64_t> node, std::optional<std::uint64_t> nodes) {
+  /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the
+  /// local rank needs.
+  static void complete(world& made, std::optional<std::uint64_t> local_rank,
+                       std::optional<std::uint64_t> local_size, std::optional<std::uint64_t> node,
+                       std::optional<std::uint64_t> nodes) {
     if (made.rank >= made.size) made.check();
     made.local_rank = local_rank.value_or(0);
-    made.local_size = local_size.value_or(nodes && *nodes != 0 ? (made.size + *nodes - 1) / *nodes : made.local_rank + 1);
+    made.local_size =
+        local_size.value_or(nodes && *nodes != 0 ? (made.size + *nodes - 1) / *nodes : made.local_rank + 1);
     const std::uint64_t each = made.local_size == 0 ? 1 : made.local_size;
     made.node = node.value_or(made.rank / each);
     made.nodes = nodes.value_or((made.size - 1) / each + 1);
@@ -3079,41 +3313,47 @@ struct world_reader {
 template <class Lookup>
 world world::from_environment(const Lookup& lookup) {
   using reader = detail::world_reader<Lookup>;
-  const reader from{lookup};
+  const reader environment{lookup};
   using family = typename reader::family;
-  if (from.has("RANK")) {
-    return from.read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"});
+  if (environment.has("RANK")) {
+    return environment.read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                   "GROUP_RANK", "GROUP_WORLD_SIZE"});
   }
   for (const family& names :
        {family{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr},
-        family{"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE",
-               nullptr, nullptr},
+        family{"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+               "MV2_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr},
         family{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr},
-        family{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, nullptr, "FLUX_JOB_NNODES"}}) {
-    if (from.has(names.rank)) return from.read(names);
+        family{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, nullptr,
+               "FLUX_JOB_NNODES"}}) {
+    if (environment.has(names.rank)) return environment.read(names);
   }
-  // Slurm gives its batch, extern and interactive steps numbers at the top of 32 bits; none of them is a parallel step.
-  const auto step = from.find("SLURM_STEP_ID");
-  if (step && *step < 0xfffffff0u && from.has("SLURM_PROCID")) {
+  // Slurm gives its batch, extern and interactive steps numbers at the top of 32 bits; none of them is a
+  // parallel step.
+  const auto step = environment.find("SLURM_STEP_ID");
+  if (step && *step < 0xfffffff0u && environment.has("SLURM_PROCID")) {
     world made;
     made.launcher = "Slurm";
-    made.rank = from.need("SLURM_PROCID", "SLURM_STEP_ID");
-    const auto tasks = from.find("SLURM_STEP_NUM_TASKS");
-    made.size = tasks ? *tasks : from.need("SLURM_NTASKS", "SLURM_PROCID");
-    const auto node = from.find("SLURM_NODEID");
-    const auto step_nodes = from.find("SLURM_STEP_NUM_NODES");
+    made.rank = environment.need("SLURM_PROCID", "SLURM_STEP_ID");
+    const auto tasks = environment.find("SLURM_STEP_NUM_TASKS");
+    made.size = tasks ? *tasks : environment.need("SLURM_NTASKS", "SLURM_PROCID");
+    const auto node = environment.find("SLURM_NODEID");
+    const auto step_nodes = environment.find("SLURM_STEP_NUM_NODES");
     const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
-    reader::complete(made, from.find("SLURM_LOCALID"), list ? detail::slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
-                     step_nodes ? step_nodes : from.find("SLURM_NNODES"));
+    reader::complete(made, environment.find("SLURM_LOCALID"),
+                     list ? detail::slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
+                     step_nodes ? step_nodes : environment.find("SLURM_NNODES"));
     return made;
   }
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
-    if (!from.has(name)) continue;
-    throw error(errc::argument, "the environment has " + std::string(name) + " and no size of the world; say shard(rank, size)")
+    if (!environment.has(name)) continue;
+    throw error(errc::argument, "the environment has " + std::string(name) +
+                                    " and no size of the world; say shard(rank, size)")
         .in_stage("world");
   }
-  if (const auto size = from.find("WORLD_SIZE"); size && *size > 1) static_cast<void>(from.need("RANK", "WORLD_SIZE"));
+  if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
+    static_cast<void>(environment.need("RANK", "WORLD_SIZE"));
   return {};
 }
 
@@ -3228,7 +3468,7 @@ run_options options_of(const Plan& p) {
   std::uint64_t first_seed = 0;
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       const auto& stage = std::get<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
@@ -3255,6 +3495,10 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   };
   std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
   h.add(*options_of(p).seed);
+  // Where shard stands is part of the order only where ranks mix or choose among their own.
+  using parts = plan_parts<Plan>;
+  if constexpr ((parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
   if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }
@@ -3281,8 +3525,10 @@ namespace penstock::inline v0_1::detail {
 }
 #endif
 
-/// Division by a number that stays the same, without the division instruction: multiply by the reciprocal, correct by one.
-/// Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the quotient or one less.
+/// Division by a number that stays the same, without the division instruction: multiply by the reciprocal,
+/// correct by one.
+/// Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the quotient or
+/// one less.
 struct divider {
   struct result {
     std::uint64_t quotient, remainder;
@@ -3303,11 +3549,13 @@ struct divider {
 };
 
 /// floor(amount * part / parts) for part <= parts < 2^32, without a wider type.
-[[nodiscard]] constexpr std::uint64_t share(std::uint64_t amount, std::uint64_t part, std::uint64_t parts) noexcept {
+[[nodiscard]] constexpr std::uint64_t share(std::uint64_t amount, std::uint64_t part,
+                                            std::uint64_t parts) noexcept {
   return amount / parts * part + amount % parts * part / parts;
 }
 
-/// The last of `count` ascending numbers that is not above x; the first must not be. No branch depends on the data.
+/// The last of `count` ascending numbers that is not above x; the first must not be. No branch depends on the
+/// data.
 [[nodiscard]] inline std::uint64_t last_not_above(const std::uint64_t* numbers, std::uint64_t count,
                                                   std::uint64_t x) noexcept {
   std::uint64_t base = 0;
@@ -3327,16 +3575,22 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The positions of one global step sorted by (p mod lanes, p): ordinal to offset in the step and back, both O(1).
+/// The positions of one global step sorted by (p mod lanes, p): ordinal to offset in the step and back, both
+/// O(1).
 ///
-/// Of m consecutive positions, lane v holds those at offsets d, d + lanes, ..., where d = (v - first) mod lanes. Lanes with d < m mod lanes
-/// have one more than the others. In the order of v the lanes below the first position's come first (their d is large), then the
-/// others; each of these two groups begins with the lanes that have one more. Hence four runs of lanes of equal length.
+/// Of m consecutive positions, lane v holds those at offsets d, d + lanes, ..., where d = (v - first) mod
+/// lanes. Lanes with d < m mod lanes have one more than the others. In the order of v the lanes below the
+/// first position's come first (their d is large), then the others; each of these two groups begins with the
+/// lanes that have one more. Hence four runs of lanes of equal length.
 class lane_sorted {
  public:
   constexpr lane_sorted() = default;
   constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
-      : lanes_(lanes), below_(first % lanes), each_(count / lanes), by_each_(std::max<std::uint64_t>(1, each_)), by_more_(each_ + 1) {
+      : lanes_(lanes),
+        below_(first % lanes),
+        each_(count / lanes),
+        by_each_(std::max<std::uint64_t>(1, each_)),
+        by_more_(each_ + 1) {
     const std::uint64_t more = count % lanes, above = lanes - below_;
     wrapped_more_ = more > above ? more - above : 0;
     straight_more_ = std::min(more, above);
@@ -3363,7 +3617,8 @@ class lane_sorted {
   }
 
  private:
-  [[nodiscard]] constexpr std::uint64_t in_run(divider::result lane_and_depth, std::uint64_t run_begin) const noexcept {
+  [[nodiscard]] constexpr std::uint64_t in_run(divider::result lane_and_depth,
+                                               std::uint64_t run_begin) const noexcept {
     return run_begin + lane_and_depth.quotient + lane_and_depth.remainder * lanes_;
   }
 
@@ -3374,13 +3629,18 @@ class lane_sorted {
 
 }  // namespace detail
 
-/// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's slots are filled.
+/// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's
+/// slots are filled.
 class step_view {
  public:
   constexpr step_view() = default;
-  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin, std::uint64_t slots,
-                      std::uint64_t valid) noexcept
-      : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid), laned_(lanes != 1) {
+  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
+                      std::uint64_t slots, std::uint64_t valid) noexcept
+      : base_(first + (lanes == 1 ? begin : 0)),
+        begin_(begin),
+        slots_(slots),
+        valid_(valid),
+        laned_(lanes != 1) {
     if (laned_) sorted_ = detail::lane_sorted(first, count, lanes);
   }
 
@@ -3407,13 +3667,16 @@ struct cut_place {
   friend constexpr bool operator==(const cut_place&, const cut_place&) = default;
 };
 
-/// The cut of an epoch into global steps, and of each step into the ranks' batches: arithmetic on positions, no data.
+/// The cut of an epoch into global steps, and of each step into the ranks' batches: arithmetic on positions,
+/// no data.
 ///
-/// Global step s holds the positions [s * global, min((s + 1) * global, size)), whatever the number of ranks. Within a step positions are
-/// sorted by (p mod lanes, p), so by p where lanes is 1; rank r of W takes ordinals floor(G r / W) up to floor(G (r + 1) / W). For
-/// global = b * W that is b each. Of a last step with m < G positions `tail::keep` divides the m in the same way, `tail::pad` leaves the
-/// ordinals from m on empty, `tail::drop` leaves the step out. The number of steps is the same on all ranks.
-/// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept; free for all threads.
+/// Global step s holds the positions [s * global, min((s + 1) * global, size)), whatever the number of ranks.
+/// Within a step positions are sorted by (p mod lanes, p), so by p where lanes is 1; rank r of W takes
+/// ordinals floor(G r / W) up to floor(G (r + 1) / W). For global = b * W that is b each. Of a last step with
+/// m < G positions `tail::keep` divides the m in the same way, `tail::pad` leaves the ordinals from m on
+/// empty, `tail::drop` leaves the step out. The number of steps is the same on all ranks.
+/// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept;
+/// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
 ///
 ///     const penstock::cut mine{.size = n, .global = 256 * world, .world = world, .rank = rank};
@@ -3432,12 +3695,16 @@ struct cut {
     if (global == 0 || global > most) {
       throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
     }
-    if (world == 0 || world > most) throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
+    if (world == 0 || world > most)
+      throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
     if (rank >= world) {
-      throw error(errc::argument, "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
+      throw error(errc::argument,
+                  "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
     }
-    if (lanes == 0 || lanes > most) throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
-    if (size > std::uint64_t{1} << 63) throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
+    if (lanes == 0 || lanes > most)
+      throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
+    if (size > std::uint64_t{1} << 63)
+      throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
   }
 
   /// Global steps per epoch.
@@ -3456,23 +3723,27 @@ struct cut {
   /// How many of them hold a sample; they come first.
   [[nodiscard]] constexpr std::uint64_t valid(std::uint64_t step) const noexcept {
     const std::uint64_t divided = divided_by_ranks(step);
-    return std::min(count(step), detail::share(divided, rank + 1, world)) - std::min(count(step), detail::share(divided, rank, world));
+    return std::min(count(step), detail::share(divided, rank + 1, world)) -
+           std::min(count(step), detail::share(divided, rank, world));
   }
   /// The position index in a slot of step s; nothing where the slot is padding or does not exist.
-  [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step, std::uint64_t slot) const noexcept {
+  [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step,
+                                                                std::uint64_t slot) const noexcept {
     if (slot >= valid(step)) return std::nullopt;
     return at(step)[slot];
   }
   /// The slots of step s, for the inner loop.
   [[nodiscard]] constexpr step_view at(std::uint64_t step) const noexcept {
-    return {step * global, count(step), lanes, detail::share(divided_by_ranks(step), rank, world), slots(step), valid(step)};
+    return {step * global, count(step), lanes, detail::share(divided_by_ranks(step), rank, world),
+            slots(step),   valid(step)};
   }
   /// The inverse, over all ranks: nothing for an index that is dropped or not below `size`.
   [[nodiscard]] constexpr std::optional<cut_place> slot_of(std::uint64_t index) const noexcept {
     const std::uint64_t step = index / global;
     if (index >= size || step >= steps()) return std::nullopt;
     const std::uint64_t offset = index - step * global, divided = divided_by_ranks(step);
-    const std::uint64_t ordinal = lanes == 1 ? offset : detail::lane_sorted(step * global, count(step), lanes).ordinal(offset);
+    const std::uint64_t ordinal =
+        lanes == 1 ? offset : detail::lane_sorted(step * global, count(step), lanes).ordinal(offset);
     const std::uint64_t owner = ((ordinal + 1) * world - 1) / divided;
     return cut_place{step, owner, ordinal - detail::share(divided, owner, world)};
   }
@@ -3594,7 +3865,7 @@ class slot_memory {
     account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
   }
 
- private:
+  /// Gives it back to the session.
   void release() noexcept {
     if (data_ == nullptr) return;
     session_->deallocate(data_, capacity_);
@@ -3603,6 +3874,7 @@ class slot_memory {
     capacity_ = 0;
   }
 
+ private:
   Session* session_ = nullptr;
   memory_account* account_ = nullptr;
   std::byte* data_ = nullptr;
@@ -3643,6 +3915,15 @@ std::size_t value_count(const V& v) {
     return static_cast<std::size_t>(v.shape().elements());
   else
     return static_cast<std::size_t>(v.size());
+}
+
+/// Whether a value has this shape; asks without making one where it can.
+template <class V>
+bool has_shape(const V& v, const extents& shape) {
+  if constexpr (requires { v.shape(); })
+    return v.shape() == shape;
+  else
+    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
 }
 
 template <class V>
@@ -3698,12 +3979,14 @@ class fixed_column {
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
-  /// Rows [from, from + count) of `other` become rows [to, ...) of this block.
-  void copy(std::size_t to, const fixed_column& other, std::size_t from, std::size_t count) {
-    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + from * row_bytes, count * row_bytes);
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
+    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes, count * row_bytes);
   }
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
 
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     if constexpr (stored::scalar) {
@@ -3729,8 +4012,8 @@ class fixed_column {
 
 /// Values whose shape is known at run time.
 ///
-/// Under `stack` a value is written in place where it is as long as those of the batch before; others go to a side arena and are put in
-/// order at the end, so that only the first batches of a run are copied. `ragged` and `pad_to_longest` always go through the arena:
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go to a side arena and are put in
+/// order at the end, so that only the first batches of a run are copied, and in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
 /// where a value stands is known when all are there.
 template <class T, class Policy, class Session>
 class flexible_column {
@@ -3738,7 +4021,8 @@ class flexible_column {
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
 
   struct entry {
-    const T* where = nullptr;  // null: in place
+    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    const T* where = nullptr;
     extents shape;
   };
   struct piece {
@@ -3756,9 +4040,11 @@ class flexible_column {
 
   void begin(std::size_t slots) {
     if (entries_.size() < slots) entries_.resize(slots);
+    if (stacks && !aside_) drop_pieces();  // the shape is known now
     for (auto& p : pieces_) p.used = 0;
     piece_ = 0;
-    stride_ = stacks ? static_cast<std::size_t>(shape_.elements()) : 0;
+    ++round_;
+    stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) : 0;
     if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
     aside_ = false;
   }
@@ -3769,15 +4055,11 @@ class flexible_column {
 
   template <class U>
   void write(std::size_t slot, U&& value) {
-    entry& e = entries_[slot];
-    const std::size_t count = detail::value_count(value);
-    e.shape = detail::value_shape(value);
-    if (stacks && stride_ != 0 && count == stride_) {
-      e.where = nullptr;
+    if (stacks && stride_ != 0 && detail::has_shape(value, shape_)) {
       detail::write_values(value, in_place(slot));
     } else {
-      T* into = allocate(count);
-      e.where = into;
+      T* into = allocate(detail::value_count(value));
+      entries_[slot] = {round_, into, detail::value_shape(value)};
       detail::write_values(value, into);
     }
   }
@@ -3792,11 +4074,23 @@ class flexible_column {
       finish_ragged(slots, valid);
   }
 
-  void copy(std::size_t to, const flexible_column& other, std::size_t from, std::size_t count) {
+  void copy(std::size_t to, const flexible_column& other, std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      const entry& source = other.entries_[from + i];
-      write(to + i, tensor_view<const T>(source.where != nullptr ? source.where : other.in_place(from + i), source.shape));
+      const bool aside = other.is_aside(first + i);
+      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i), other.shape_at(first + i)));
     }
+  }
+
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    std::uint64_t bytes = memory_.capacity();
+    for (const piece& p : pieces_) bytes += p.bytes.capacity();
+    return bytes;
+  }
+  /// Gives all memory back.
+  void release() noexcept {
+    drop_pieces();
+    memory_.release();
   }
 
   /// The shape of the values of the last round, and what a block that begins may expect.
@@ -3829,7 +4123,7 @@ class flexible_column {
     while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
     if (piece_ == pieces_.size()) {
       pieces_.emplace_back();
-      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, 64 * 1024 << std::min<std::size_t>(piece_, 8)));
+      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
       account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
     }
     piece& p = pieces_[piece_];
@@ -3838,25 +4132,31 @@ class flexible_column {
     return where;
   }
 
+  void drop_pieces() noexcept {
+    for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
+    pieces_.clear();
+  }
+  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const { return is_aside(slot) ? entries_[slot].shape : shape_; }
+
   void finish_stack(std::size_t slots, std::size_t valid) {
-    if (valid != 0) {
-      const extents first = entries_[0].shape;
-      for (std::size_t i = 1; i < valid; ++i)
-        if (!(entries_[i].shape == first))
-          throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(entries_[i].shape) +
-                                                     " with one of shape " + to_string(first) +
-                                                     "; make them equal before batch, or use ragged or pad_to_longest")
-                                  .in_stage("batch")};
-      const auto stride = static_cast<std::size_t>(first.elements());
-      if (aside_ && stride != stride_) {
-        stride_ = stride;
-        memory_.reserve(slots * stride_ * sizeof(T));
-        for (std::size_t i = 0; i < valid; ++i)
-          if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
-      }
-      shape_ = first;
-    }
+    if (aside_ && valid != 0) put_in_place(slots, valid);
     if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+  }
+  /// Some values were not of the expected shape: either all have another one, or there is an error.
+  void put_in_place(std::size_t slots, std::size_t valid) {
+    const extents first = shape_at(0);
+    for (std::size_t i = 1; i < valid; ++i)
+      if (!(shape_at(i) == first))
+        throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
+                                                   " with one of shape " + to_string(first) +
+                                                   "; make them equal before batch, or use ragged or pad_to_longest")
+                                .in_stage("batch")};
+    stride_ = static_cast<std::size_t>(first.elements());
+    memory_.reserve(slots * stride_ * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)
+      if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+    shape_ = first;
   }
 
   void finish_ragged(std::size_t slots, std::size_t valid) {
@@ -3909,8 +4209,9 @@ class flexible_column {
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;
+  std::uint64_t round_ = 0;
   bool aside_ = false;
-  extents shape_;
+  extents shape_;  // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;
   std::vector<std::uint8_t> mask_;
@@ -3924,20 +4225,25 @@ class whole_column {
   whole_column(Session&, memory_account&) {}
 
   void begin(std::size_t slots) {
-    if (values_.size() < slots) values_.resize(slots);
+    if (cells_.size() < slots) cells_.resize(slots);
   }
   void grow(std::size_t slots, std::size_t) { begin(slots); }
   template <class U>
   void write(std::size_t slot, U&& value) {
-    make_whole(std::forward<U>(value), values_[slot]);
+    make_whole(std::forward<U>(value), cells_[slot].value);
   }
   void finish(std::size_t, std::size_t, std::size_t) {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] W& operator[](std::size_t slot) { return values_[slot]; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
+  void release() noexcept {}
+  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
 
  private:
-  std::vector<W> values_;
+  struct cell {  // a vector of bool has no references to its values
+    W value{};
+  };
+  std::vector<cell> cells_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -3998,8 +4304,8 @@ class column_set {
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
     each([&](auto& column) { column.finish(first, slots, valid); });
   }
-  void copy(std::size_t to, const column_set& other, std::size_t from, std::size_t count) {
-    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, from, count); });
+  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
@@ -4008,6 +4314,13 @@ class column_set {
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); }, columns_);
+  }
+  void release() noexcept {
+    each([](auto& column) { column.release(); });
   }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
@@ -4622,6 +4935,15 @@ class position_buffer {
     held_ = std::move(held);
   }
 
+  /// Whether a state can be what `size` ordinals and `given` draws lead to.
+  [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+                                std::vector<std::uint64_t> held) const {
+    if (given > size || taken > size || taken != given + held.size()) return false;
+    if (held.size() != std::min(capacity_, size - given)) return false;
+    std::sort(held.begin(), held.end());
+    return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
+  }
+
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
 
   /// The next ordinal; there must be one.
@@ -4651,6 +4973,144 @@ class position_buffer {
   std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
   std::vector<std::uint64_t> held_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/state.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on every machine.
+///
+/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and `sequence` are fingerprints
+/// of the data and of what determines the order; workers, prefetch, depth, memory and device are no part of it.
+struct state {
+  static constexpr std::uint64_t current_version = 1;
+
+  std::uint64_t version = current_version;
+  std::uint64_t dataset = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;     ///< batches delivered in this epoch
+  std::uint64_t pass = 0;     ///< with `steps`: passes over the data in this epoch
+  std::uint64_t ordinal = 0;  ///< chunks: samples of this rank that are done
+  std::uint64_t rows = 0;     ///< chunks: rows made of the samples after them that are done too
+  std::uint64_t survivors = 0;  ///< chunks: rows that came out of the deciders in this pass
+  std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
+  std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
+
+  friend bool operator==(const state&, const state&) = default;
+};
+
+namespace detail {
+
+template <class S, class F>
+void for_each_state_number(S& s, F f) {
+  f("penstock_state", s.version);
+  f("dataset", s.dataset);
+  f("sequence", s.sequence);
+  f("world", s.world);
+  f("rank", s.rank);
+  f("epoch", s.epoch);
+  f("step", s.step);
+  f("pass", s.pass);
+  f("ordinal", s.ordinal);
+  f("rows", s.rows);
+  f("survivors", s.survivors);
+  f("taken", s.taken);
+  f("given", s.given);
+}
+
+/// A strict reader of exactly what `to_string` writes, blanks between tokens aside.
+class state_reader {
+ public:
+  explicit state_reader(std::string_view text) : text_(text) {}
+
+  state read() {
+    state s;
+    expect('{');
+    bool first = true;
+    for_each_state_number(s, [&](std::string_view key, std::uint64_t& value) {
+      if (!first) expect(',');
+      first = false;
+      name(key);
+      value = number();
+      if (key == "penstock_state" && value > state::current_version)
+        throw error(errc::state, "this state is of version " + std::to_string(value) + " and this library reads up to " +
+                                     std::to_string(state::current_version) + "; use the library that wrote it, or a newer one");
+      if (key == "penstock_state" && value == 0) fail("a version of at least 1");
+    });
+    expect(',');
+    name("held");
+    expect('[');
+    if (!peek(']')) {
+      s.held.push_back(number());
+      while (!peek(']')) {
+        expect(',');
+        s.held.push_back(number());
+      }
+    }
+    expect(']');
+    expect('}');
+    blanks();
+    if (at_ != text_.size()) fail("the end");
+    return s;
+  }
+
+ private:
+  void blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  }
+  [[nodiscard]] bool peek(char c) {
+    blanks();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  void expect(char c) {
+    if (!peek(c)) fail(std::string("'") + c + "'");
+    ++at_;
+  }
+  void name(std::string_view key) {
+    expect('"');
+    if (text_.substr(at_, key.size()) != key) fail("the key \"" + std::string(key) + "\"");
+    at_ += key.size();
+    if (at_ >= text_.size() || text_[at_] != '"') fail("the key \"" + std::string(key) + "\"");
+    ++at_;
+    expect(':');
+  }
+  std::uint64_t number() {
+    expect('"');
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"') fail("a number of 64 bits as a string");
+    at_ = static_cast<std::size_t>(end - text_.data()) + 1;
+    return value;
+  }
+  [[noreturn]] void fail(const std::string& wanted) const {
+    throw error(errc::state, "this is no state of a penstock run, or it was cut or edited: expected " + wanted).at_offset(at_);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// The state as one line of JSON.
+[[nodiscard]] inline std::string to_string(const state& s) {
+  std::string text = "{";
+  detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
+    if (text.size() > 1) text += ", ";
+    text.append("\"").append(key).append("\": \"").append(std::to_string(value)).append("\"");
+  });
+  text += ", \"held\": [";
+  for (std::size_t i = 0; i < s.held.size(); ++i)
+    text.append(i == 0 ? "\"" : ",\"").append(std::to_string(s.held[i])).append("\"");
+  return text + "]}";
+}
+
+/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer version.
+[[nodiscard]] inline state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
 
 }  // namespace penstock::inline v0_1
 
@@ -4711,11 +5171,31 @@ class chunk_feed {
   [[nodiscard]] std::uint64_t limit() const { return limit_; }
   [[nodiscard]] bool more() const { return epoch_ < limit_; }
 
+  /// How many of this rank's ordinals stand at positions below `index`; for loops without batches.
+  [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const {
+    const std::uint64_t whole = index / local_world_;
+    if (whole >= inputs_ || index % local_world_ == 0) return std::min(whole, inputs_);
+    return whole + (parts::has_cursor ? mine_.rank < index % local_world_ : mine_.at(whole)[0] < index);
+  }
+
   void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
     epoch_ = epoch;
     pass_ = pass;
     ordinal_ = ordinal;
     fresh_ = true;
+  }
+  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  [[nodiscard]] std::string_view wrong_with(const state& s) const {
+    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
+    if (s.rows > s.survivors) return "it counts more rows in part than in all";
+    const bool same_world = parts::batched || parts::decided || s.world == local_world_;
+    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size) return "it has more samples than the data";
+    if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
+    if constexpr (parts::has_cursor) {
+      const std::uint64_t each = parts::shard_before_cursor ? 1 : local_world_;
+      if (s.given == std::min(s.ordinal * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+    }
+    return "what its shuffle_buffer holds does not go with its samples";
   }
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
     cursor_.restore(source_epoch(), cursor_inputs(), taken, given, std::move(held));
@@ -4813,556 +5293,6 @@ class chunk_feed {
   std::uint64_t epoch_ = 0, pass_ = 0, ordinal_ = 0, limit_ = 1;
   position_buffer cursor_;
   bool fresh_ = true;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/direct_feed.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
-///
-/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
-/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
-template <class Plan>
-class direct_feed {
-  using parts = plan_parts<Plan>;
-  using in = typename parts::in;
-  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
-  static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
-    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
-  }
-  using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
-
-  /// What the copies share.
-  struct arithmetic {
-    orders_type orders;
-    cut mine;
-    steps_orders_type steps_orders;
-  };
-
- public:
-  using binding = typename orders_type::binding;
-  using placement_type = placement<binding>;
-
-  explicit direct_feed(const Plan& p) {
-    auto orders = make_sample_orders(p);
-    const auto& batch = std::get<in::batch>(p.stages());
-    const world part = world_of(p);
-    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
-      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
-    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
-             .policy = batch.at_end};
-    mine.check();
-    auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
-    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
-    if constexpr (parts::has_cursor) {
-      const auto& buffer = std::get<in::cursor>(p.stages());
-      cursor_ = position_buffer(buffer.capacity, buffer.seed);
-    }
-    if (fixed_steps_ && shared_->steps_orders.size() == 0)
-      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
-  }
-
-  [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
-  [[nodiscard]] const cut& mine() const { return shared_->mine; }
-  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
-  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
-  [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
-
-  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  [[nodiscard]] std::uint64_t step() const { return step_; }
-  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
-  /// Epochs from this one on are not read ahead.
-  void limit(std::uint64_t epochs) { limit_ = epochs; }
-  [[nodiscard]] std::uint64_t limit() const { return limit_; }
-  [[nodiscard]] bool more() const { return epoch_ < limit_ && steps_per_epoch() != 0; }
-
-  void seek(std::uint64_t epoch, std::uint64_t step) {
-    epoch_ = epoch;
-    step_ = step;
-    if (step_ >= steps_per_epoch()) {
-      ++epoch_;
-      step_ = 0;
-    }
-    cursor_place_ = {no_epoch, 0};
-  }
-  /// Puts the cursor where a state says it was before the step that `seek` named.
-  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
-    const position at = locate();
-    cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
-    cursor_place_ = at;
-  }
-
-  /// Fills a placement with the next steps, up to `most` of one epoch, and goes on.
-  void prepare(placement_type& p, std::size_t most) {
-    const cut& c = mine();
-    p.parts.clear();
-    p.indices.clear();
-    p.listed = parts::has_cursor;
-    p.slots = 0;
-    std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
-    position at = locate();
-    p.epoch = at.epoch;
-    do {
-      batch_part part;
-      part.first = p.slots;
-      part.slots = c.slots(at.index);
-      part.valid = c.valid(at.index);
-      part.global = c.count(at.index);
-      part.delivered = {epoch_, step_};
-      if constexpr (parts::has_cursor) {
-        move_cursor(at, &p.indices);
-        p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
-        for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
-          low = std::min(low, p.indices[static_cast<std::size_t>(i)]);
-          high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
-        }
-      } else {
-        part.view = c.at(at.index);
-        low = std::min(low, at.index * c.global);
-        high = std::max(high, at.index * c.global + part.global);
-      }
-      p.slots += part.slots;
-      p.parts.push_back(part);
-      go_on();
-      if (p.parts.size() == most || !more()) break;
-      at = locate();
-    } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
-    if (low < high) orders().rebind(p.binding, p.epoch, low, high);
-  }
-
-  /// Goes on without looking: what the trailing feed does when a batch is delivered.
-  void advance() {
-    if constexpr (parts::has_cursor) move_cursor(locate(), nullptr);
-    go_on();
-  }
-
-  /// Puts the cursor in front of the next step, so that it can be written down.
-  void settle() {
-    if constexpr (parts::has_cursor) {
-      if (more_in_epoch()) reach(locate());
-    }
-  }
-
- private:
-  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
-
-  [[nodiscard]] bool more_in_epoch() const { return step_ < steps_per_epoch(); }
-
-  /// The upstream epoch and step of the next step: through `steps(n)` and the order stages after batch.
-  [[nodiscard]] position locate() const {
-    const std::uint64_t in_pass = shared_->steps_orders.size();
-    position at{epoch_, step_};
-    if (fixed_steps_ && in_pass != 0) at = {epoch_ + (step_ / in_pass << 32), step_ % in_pass};
-    if constexpr (std::is_same_v<steps_orders_type, order_chain<>>)
-      return at;
-    else
-      return shared_->steps_orders.sample_at(at);
-  }
-
-  void go_on() {
-    if (++step_ >= steps_per_epoch()) {
-      ++epoch_;
-      step_ = 0;
-    }
-  }
-
-  /// How many ordinals go through the buffer in an epoch.
-  [[nodiscard]] std::uint64_t cursor_inputs() const {
-    const cut& c = mine();
-    if constexpr (!parts::shard_before_cursor) return c.size;
-    std::uint64_t whole = c.size / c.global, inputs = whole * (whole == 0 ? 0 : c.slots(0));
-    return c.steps() > whole ? inputs + c.valid(whole) : inputs;
-  }
-
-  void reach(position at) {
-    if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
-      cursor_.begin(at.epoch, cursor_inputs());
-      cursor_place_ = {at.epoch, 0};
-    }
-    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
-  }
-  void move_cursor(position at, std::vector<std::uint64_t>* indices) {
-    reach(at);
-    draw_step(at.index, indices);
-    ++cursor_place_.index;
-  }
-  /// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
-  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
-    const cut& c = mine();
-    const std::uint64_t valid = c.valid(step);
-    if constexpr (parts::shard_before_cursor) {
-      const std::uint64_t each = std::max<std::uint64_t>(1, c.slots(0));
-      for (std::uint64_t i = 0; i < valid; ++i) {
-        const std::uint64_t ordinal = cursor_.next();
-        if (indices != nullptr) indices->push_back(c.at(ordinal / each)[ordinal % each]);
-      }
-    } else {
-      const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
-      const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const std::uint64_t ordinal = cursor_.next();
-        if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
-      }
-    }
-  }
-
-  std::shared_ptr<const arithmetic> shared_;
-  std::optional<std::uint64_t> fixed_steps_;
-  std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
-  position_buffer cursor_;
-  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/ring.hpp
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
-
-namespace penstock::inline v0_1 {
-
-/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
-///
-/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
-///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
-///             holds an earlier one: no deadlock, even with one block.
-///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
-///             batch has been given back. A worker waits for equality.
-///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
-///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
-/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
-/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
-class ring {
- public:
-  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
-
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
-  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// The same in the order of all sequentially consistent operations: for words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
-
-  /// Consumer: lets workers begin with block s.
-  void open(std::uint64_t s) noexcept {
-    auto& turn = slots_[s % blocks_].turn;
-    turn.store(word(s), std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
-    turn.notify_all();
-  }
-
-  /// Consumer: whether block s has been worked off; does not wait.
-  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
-    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
-  }
-  /// Consumer: waits for block s; false when the ring was stopped.
-  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
-
-  /// Ends all waiting, now and later. Any thread, any number of times.
-  void stop() noexcept {
-    stop_.store(true, std::memory_order_seq_cst);
-    for (std::size_t r = 0; r < blocks_; ++r) {
-      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].turn.notify_all();
-      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].ready.notify_all();
-    }
-  }
-
-  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
-  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
-  template <class Work>
-  void serve(Work& work) noexcept {
-    while (true) {
-      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
-      const std::uint64_t s = ticket / grains_;
-      slot& block = slots_[s % blocks_];
-      if (block.turn.load(std::memory_order_acquire) != word(s)) {
-        work.waiting(true);
-        const bool go = wait(block.turn, word(s));
-        work.waiting(false);
-        if (!go) return;
-      }
-      work.evaluate(s, ticket % grains_);
-      if (stopped()) return;
-      finish_grain(work, block, s);
-    }
-  }
-
-  /// Consumer without workers: works off block s itself.
-  template <class Work>
-  void serve_here(Work& work, std::uint64_t s) noexcept {
-    slot& block = slots_[s % blocks_];
-    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
-      work.evaluate(s, grain);
-      if (stopped()) return;
-      finish_grain(work, block, s);
-    }
-  }
-
- private:
-  static constexpr std::uint32_t stop_word = 0xffffffffu;
-
-  struct slot {
-    alignas(64) std::atomic<std::uint32_t> turn{0};
-    alignas(64) std::atomic<std::uint32_t> ready{0};
-    alignas(64) std::atomic<std::uint32_t> done{0};
-  };
-
-  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
-    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
-  }
-
-  static void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
-#endif
-  }
-
-  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
-    for (unsigned i = 0; i < spins_; ++i) {
-      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
-      if (stopped()) return false;
-      relax();
-    }
-    while (true) {
-      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
-      if (stop_.load(std::memory_order_seq_cst)) return false;
-      if (seen == wanted) return true;
-      where.wait(seen, std::memory_order_seq_cst);
-    }
-  }
-
-  template <class Work>
-  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
-    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
-    block.done.store(0, std::memory_order_relaxed);
-    work.finish(s);
-    block.ready.store(word(s), std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
-    block.ready.notify_one();
-  }
-
-  std::size_t blocks_;
-  std::uint64_t grains_;
-  unsigned spins_;
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  alignas(64) std::atomic<bool> stop_{false};
-  std::unique_ptr<slot[]> slots_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/evaluator.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
-///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample. In the others the stop flag is
-/// looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, bool Light>
-class evaluator {
- public:
-  using worker = typename Chain::worker;
-
-  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
-
-  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
-  template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
-                   bool times) const noexcept {
-    std::uint64_t row = first;
-    try {
-      if (times && row < last) {
-        evaluate_to_row(p, w, row, p.index(row), timed{});
-        ++row;
-      }
-      if (Light && !p.listed) {
-        write_light(p, part, w, row, last);
-        return;
-      }
-      for (; row < last; ++row) {
-        if (ring_.stopped()) return;
-        const std::uint64_t index = p.index(row);
-        counts.at_index.store(index, std::memory_order_relaxed);
-        evaluate_to_row(p, w, row, index, untimed{});
-      }
-      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
-    } catch (...) {
-      note_failure(p, row, p.index(row));
-    }
-  }
-
-  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
-  template <class Counts>
-  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const std::uint64_t valid = p.parts[0].valid;
-    try {
-      if (times && valid != 0) {
-        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
-        ++rows.slot;
-      }
-      if (Light && !Chain::has_parts && !p.listed) {
-        write_rows_light(p, w, rows);
-      } else {
-        for (; rows.slot < valid; ++rows.slot) {
-          if (ring_.stopped()) return;
-          const std::uint64_t index = p.index(rows.slot);
-          counts.at_index.store(index, std::memory_order_relaxed);
-          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
-        }
-      }
-      counts.at_index.store(Counts::nothing, std::memory_order_relaxed);
-    } catch (...) {
-      note_failure(p, rows.count, p.index(rows.slot));
-    }
-    p.rows = rows.count;
-  }
-
-  /// The same for a chunk of samples that a forward source gave.
-  template <class Item>
-  void write_items(Payload& p, worker& w, const std::vector<Item>& items, bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const batch_part& part = p.parts[0];
-    try {
-      for (; rows.slot < part.valid; ++rows.slot) {
-        if (ring_.stopped()) return;
-        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
-        const position at{p.epoch, part.view[rows.slot]};
-        if (times && rows.slot == 0)
-          chain_.evaluate(at, w, rows, timed{});
-        else
-          chain_.evaluate(at, w, rows, untimed{});
-      }
-    } catch (...) {
-      note_failure(p, rows.count, part.view[rows.slot]);
-    }
-    p.rows = rows.count;
-  }
-
-  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
-  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
-    try {
-      throw;
-    } catch (error& e) {
-      try {
-        e.at_position({p.epoch, index});
-        p.fail(row, std::current_exception());
-      } catch (...) {  // memory is short: without the position then
-        p.fail(row, std::make_exception_ptr(e));
-      }
-    } catch (...) {
-      p.fail(row, std::current_exception());
-    }
-  }
-
-  /// Puts the columns of a batch in order; a failure is kept in it.
-  static void finish_columns(Payload& p, const batch_part& part) noexcept {
-    try {
-      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                       static_cast<std::size_t>(part.valid));
-    } catch (slot_error& e) {
-      try {
-        throw std::move(e.what);
-      } catch (...) {
-        note_failure(p, e.slot, p.index(e.slot));
-      }
-    } catch (...) {
-      p.fail(part.first, std::current_exception());
-    }
-  }
-
- private:
-  /// Where the rows of a chunk go; makes room where a stage made several of one.
-  struct row_writer {
-    Payload& p;
-    std::uint64_t count, room, slot;
-
-    template <class V>
-    void operator()(V&& value) {
-      if (count == room) grow();
-      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
-      ++count;
-    }
-    void grow() {
-      room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
-      p.sources.resize(static_cast<std::size_t>(room));
-    }
-  };
-
-  /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
-
-  template <class Timing>
-  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
-    chain_.evaluate(
-        {p.epoch, index}, w,
-        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
-  }
-
-  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
-    const step_view view = part.view;
-    const std::uint64_t epoch = p.epoch, base = part.first;
-    auto& columns = p.columns;
-    std::uint64_t at = row;
-    const auto loop = [&](auto index_of) {
-      for (; at < last; ++at)
-        chain_.evaluate(
-            {epoch, index_of(at)}, w,
-            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
-    };
-    try {
-      if (view.contiguous())
-        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
-      else
-        loop([&view, base](std::uint64_t r) { return view[r - base]; });
-    } catch (...) {
-      row = at;
-      throw;
-    }
-  }
-
-  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
-  void write_rows_light(Payload& p, worker& w, row_writer& rows) const {
-    const step_view view = p.parts[0].view;
-    const std::uint64_t epoch = p.epoch, valid = p.parts[0].valid;
-    auto& columns = p.columns;
-    std::uint32_t* const sources = p.sources.data();
-    std::uint64_t count = rows.count, slot = rows.slot;
-    try {
-      for (; slot < valid; ++slot)
-        chain_.evaluate(
-            {epoch, view[slot]}, w,
-            [&columns, sources, slot, &count]<class V>(V&& value) {
-              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-              sources[count] = static_cast<std::uint32_t>(slot);
-              ++count;
-            },
-            untimed{});
-    } catch (...) {
-      rows.count = count;
-      rows.slot = slot;
-      throw;
-    }
-    rows.count = count;
-    rows.slot = slot;
-  }
-
-  Chain chain_;
-  const ring& ring_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -5516,6 +5446,15 @@ class buffer_front {
 
 namespace detail {
 
+/// Whether a `shuffle_buffer` stands at the places [I, End).
+template <std::size_t I, std::size_t End, class... Stages>
+inline constexpr bool mixed_after = [] {
+  std::size_t place = 0;
+  bool found = false;
+  ((found = found || (place >= I && place < End && part_of_kind<Stages, cursor_tag>), ++place), ...);
+  return found;
+}();
+
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
 auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   if constexpr (I == End) {
@@ -5523,7 +5462,10 @@ auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag>)
+    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)  // take and skip count for all ranks together
+      return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
+          nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
+    else if constexpr (part_of_kind<type, shard_tag>)
       return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);
@@ -5547,6 +5489,712 @@ auto make_front(const Plan& p) {
   using item = typename Plan::source_type::element;
   return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(reader_front<reader, item>(p.source().open()), p.stages());
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/ring.hpp
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
+///
+/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
+///             holds an earlier one: no deadlock, even with one block.
+///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
+///             batch has been given back. A worker waits for equality.
+///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
+///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
+/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
+/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
+class ring {
+ public:
+  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+
+  /// Consumer: lets workers begin with block s.
+  void open(std::uint64_t s) noexcept {
+    auto& turn = slots_[s % blocks_].turn;
+    turn.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
+    turn.notify_all();
+  }
+
+  /// Consumer: whether block s has been worked off; does not wait.
+  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
+  }
+  /// Consumer: waits for block s; false when the ring was stopped.
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
+
+  /// Ends all waiting, now and later. Any thread, any number of times.
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_seq_cst);
+    for (std::size_t r = 0; r < blocks_; ++r) {
+      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].turn.notify_all();
+      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
+      slots_[r].ready.notify_all();
+    }
+  }
+
+  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
+  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
+  template <class Work>
+  void serve(Work& work) noexcept {
+    while (true) {
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
+      const std::uint64_t s = ticket / grains_;
+      slot& block = slots_[s % blocks_];
+      if (block.turn.load(std::memory_order_acquire) != word(s)) {
+        work.waiting(true);
+        const bool go = wait(block.turn, word(s));
+        work.waiting(false);
+        if (!go) return;
+      }
+      work.evaluate(s, ticket % grains_);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+  /// Consumer without workers: works off block s itself.
+  template <class Work>
+  void serve_here(Work& work, std::uint64_t s) noexcept {
+    slot& block = slots_[s % blocks_];
+    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
+      work.evaluate(s, grain);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t stop_word = 0xffffffffu;
+
+  struct slot {
+    alignas(64) std::atomic<std::uint32_t> turn{0};
+    alignas(64) std::atomic<std::uint32_t> ready{0};
+    alignas(64) std::atomic<std::uint32_t> done{0};
+  };
+
+  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
+    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
+  }
+
+  static void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#endif
+  }
+
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
+    for (unsigned i = 0; i < spins_; ++i) {
+      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
+      if (stopped()) return false;
+      relax();
+    }
+    while (true) {
+      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
+      if (stop_.load(std::memory_order_seq_cst)) return false;
+      if (seen == wanted) return true;
+      where.wait(seen, std::memory_order_seq_cst);
+    }
+  }
+
+  template <class Work>
+  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
+    block.done.store(0, std::memory_order_relaxed);
+    work.finish(s);
+    block.ready.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
+    block.ready.notify_one();
+  }
+
+  std::size_t blocks_;
+  std::uint64_t grains_;
+  unsigned spins_;
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  std::unique_ptr<slot[]> slots_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/serial_front.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order of the chunks.
+///
+/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known, chunks are given nothing
+/// until another epoch is asked for. The items of a chunk are kept and re-used with its place in the ring.
+template <class Front, class Item>
+class serial_front {
+ public:
+  serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
+
+  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew.
+  void restart() noexcept { epoch_ = no_epoch; }
+  /// Lets all who wait go, for good; the ring has been stopped before.
+  void stop() noexcept {
+    turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+  }
+
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when the run was stopped. `failed(n)`
+  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its turn to come.
+  template <class Failed, class Waited>
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned, const ring& r,
+                                std::uint64_t& count, bool& ended, Failed failed, Waited waited) noexcept {
+    const auto mine = static_cast<std::uint32_t>(s % stop_turn);
+    const std::uint64_t begin = detail::now_ns();
+    while (true) {
+      const std::uint32_t seen = turn_.load(std::memory_order_seq_cst);
+      if (r.stopped_for_sure()) return nullptr;
+      if (seen == mine) break;
+      turn_.wait(seen, std::memory_order_seq_cst);
+    }
+    waited(detail::now_ns() - begin);
+    auto& items = items_[static_cast<std::size_t>(s % items_.size())];
+    count = 0;
+    if (!abandoned) {
+      try {
+        if (epoch_ != epoch) {
+          front_.rewind(epoch);
+          epoch_ = epoch;
+          ended_ = false;
+        }
+        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
+        while (!ended_ && count < most && !r.stopped()) {
+          if (front_.next(items[static_cast<std::size_t>(count)]))
+            ++count;
+          else
+            ended_ = true;
+        }
+      } catch (...) {
+        failed(count);
+        ended_ = true;
+      }
+    }
+    ended = ended_;
+    turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
+    if (r.stopped_for_sure()) turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+    return &items;
+  }
+
+ private:
+  static constexpr std::uint32_t stop_turn = 0xffffffffu;
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  Front front_;
+  std::vector<std::vector<Item>> items_;
+  std::atomic<std::uint32_t> turn_{0};
+  std::uint64_t epoch_ = no_epoch;
+  bool ended_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/detail/engine_parts.hpp
+
+/// What an engine is made of, by plan: its device, its front, and whether its elements are numbers.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
+struct device_of {
+  using type = host;
+  static type get(const Plan&) { return {}; }
+};
+template <class Plan>
+struct device_of<Plan, true> {
+  using in = typename plan_parts<Plan>::in;
+  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+};
+
+/// What a plan over an indexed source has of a front: nothing.
+struct no_front {
+  no_front(no_front, std::size_t) {}
+  no_front() = default;
+  void restart() const noexcept {}
+  void stop() const noexcept {}
+};
+
+template <class Plan, bool Forward = plan_parts<Plan>::forward>
+struct front_of {
+  using type = no_front;
+  static no_front make(const Plan&) { return {}; }
+};
+template <class Plan>
+struct front_of<Plan, true> {
+  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
+  static auto make(const Plan& p) { return make_front(p); }
+};
+
+template <class V>
+struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
+template <class... Fields>
+struct all_fixed<record<Fields...>>
+    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/direct_feed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
+///
+/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
+/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
+template <class Plan>
+class direct_feed {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
+    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
+  }
+  using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
+
+  /// What the copies share.
+  struct arithmetic {
+    orders_type orders;
+    cut mine;
+    steps_orders_type steps_orders;
+  };
+
+ public:
+  using binding = typename orders_type::binding;
+  using placement_type = placement<binding>;
+
+  explicit direct_feed(const Plan& p) {
+    auto orders = make_sample_orders(p);
+    const auto& batch = std::get<in::batch>(p.stages());
+    const world part = world_of(p);
+    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
+      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
+    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
+             .policy = batch.at_end};
+    mine.check();
+    auto steps_orders = make_steps_orders(p, mine.steps());
+    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    if constexpr (parts::has_cursor) {
+      const auto& buffer = std::get<in::cursor>(p.stages());
+      cursor_ = position_buffer(buffer.capacity, buffer.seed);
+    }
+    if (fixed_steps_ && shared_->steps_orders.size() == 0)
+      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
+  }
+
+  [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
+  [[nodiscard]] const cut& mine() const { return shared_->mine; }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
+  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
+  [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
+
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] std::uint64_t step() const { return step_; }
+  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
+  /// Epochs from this one on are not read ahead.
+  void limit(std::uint64_t epochs) { limit_ = epochs; }
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
+  [[nodiscard]] bool more() const { return epoch_ < limit_ && steps_per_epoch() != 0; }
+
+  void seek(std::uint64_t epoch, std::uint64_t step) {
+    epoch_ = epoch;
+    step_ = step;
+    if (step_ != 0 && step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+    cursor_place_ = {no_epoch, 0};
+  }
+  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  [[nodiscard]] std::string_view wrong_with(const state& s) const {
+    if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
+    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0) return "it counts samples where only batches are counted";
+    if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
+    if constexpr (parts::has_cursor) {
+      direct_feed there = *this;
+      there.seek(s.epoch, s.step);
+      const position at = there.locate();
+      const std::uint64_t each = parts::shard_before_cursor ? mine().slots(0) : mine().global;
+      if (s.given == std::min(at.index * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+    }
+    return "what its shuffle_buffer holds does not go with its step";
+  }
+  /// Puts the cursor where a state says it was before the step that `seek` named.
+  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+    const position at = locate();
+    cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
+    cursor_place_ = at;
+  }
+
+  /// Fills a placement with the next steps, up to `most` of one epoch, and goes on.
+  void prepare(placement_type& p, std::size_t most) {
+    const cut& c = mine();
+    p.parts.clear();
+    p.indices.clear();
+    p.listed = parts::has_cursor;
+    p.slots = 0;
+    std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
+    position at = locate();
+    p.epoch = at.epoch;
+    do {
+      batch_part part;
+      part.first = p.slots;
+      part.slots = c.slots(at.index);
+      part.valid = c.valid(at.index);
+      part.global = c.count(at.index);
+      part.delivered = {epoch_, step_};
+      if constexpr (parts::has_cursor) {
+        move_cursor(at, &p.indices);
+        p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
+        for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+          low = std::min(low, p.indices[static_cast<std::size_t>(i)]);
+          high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
+        }
+      } else {
+        part.view = c.at(at.index);
+        low = std::min(low, at.index * c.global);
+        high = std::max(high, at.index * c.global + part.global);
+      }
+      p.slots += part.slots;
+      p.parts.push_back(part);
+      go_on();
+      if (p.parts.size() == most || !more()) break;
+      at = locate();
+    } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+    if (low < high) orders().rebind(p.binding, p.epoch, low, high);
+  }
+
+  /// Goes on without looking: what the trailing feed does when a batch is delivered.
+  void advance() {
+    if constexpr (parts::has_cursor) move_cursor(locate(), nullptr);
+    go_on();
+  }
+
+  /// Puts the cursor in front of the next step, so that it can be written down.
+  void settle() {
+    if constexpr (parts::has_cursor) {
+      if (more_in_epoch()) reach(locate());
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] bool more_in_epoch() const { return step_ < steps_per_epoch(); }
+
+  /// The upstream epoch and step of the next step: through `steps(n)` and the order stages after batch.
+  [[nodiscard]] position locate() const {
+    const std::uint64_t in_pass = shared_->steps_orders.size();
+    position at{epoch_, step_};
+    if (fixed_steps_ && in_pass != 0) at = {epoch_ + (step_ / in_pass << 32), step_ % in_pass};
+    if constexpr (std::is_same_v<steps_orders_type, order_chain<>>)
+      return at;
+    else
+      return shared_->steps_orders.sample_at(at);
+  }
+
+  void go_on() {
+    if (++step_ >= steps_per_epoch()) {
+      ++epoch_;
+      step_ = 0;
+    }
+  }
+
+  /// How many ordinals go through the buffer in an epoch.
+  [[nodiscard]] std::uint64_t cursor_inputs() const {
+    const cut& c = mine();
+    if constexpr (!parts::shard_before_cursor) return c.size;
+    std::uint64_t whole = c.size / c.global, inputs = whole * (whole == 0 ? 0 : c.slots(0));
+    return c.steps() > whole ? inputs + c.valid(whole) : inputs;
+  }
+
+  void reach(position at) {
+    if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
+      cursor_.begin(at.epoch, cursor_inputs());
+      cursor_place_ = {at.epoch, 0};
+    }
+    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+  }
+  void move_cursor(position at, std::vector<std::uint64_t>* indices) {
+    reach(at);
+    draw_step(at.index, indices);
+    ++cursor_place_.index;
+  }
+  /// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+    const cut& c = mine();
+    const std::uint64_t valid = c.valid(step);
+    if constexpr (parts::shard_before_cursor) {
+      const std::uint64_t each = std::max<std::uint64_t>(1, c.slots(0));
+      for (std::uint64_t i = 0; i < valid; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr) indices->push_back(c.at(ordinal / each)[ordinal % each]);
+      }
+    } else {
+      const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
+      const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t ordinal = cursor_.next();
+        if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
+      }
+    }
+  }
+
+  std::shared_ptr<const arithmetic> shared_;
+  std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
+  position_buffer cursor_;
+  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/evaluator.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
+///
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but once in a run of samples that
+/// takes some 20 us (`Counts::run`). In the others the stop flag is looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+template <class Chain, class Payload, bool Light>
+class evaluator {
+ public:
+  using worker = typename Chain::worker;
+
+  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+
+  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
+  template <class Counts>
+  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
+                   bool times) const noexcept {
+    std::uint64_t row = first;
+    try {
+      if (times && row < last) {
+        counts.begin_run(p.index(row), 1);
+        evaluate_to_row(p, w, row, p.index(row), timed{});
+        ++row;
+      }
+      if (Light && !p.listed) {
+        while (row < last && !ring_.stopped()) {
+          const std::uint64_t count = std::min(last - row, counts.run);
+          counts.begin_run(p.index(row), count);
+          write_light(p, part, w, row, row + count);
+        }
+        counts.end_run();
+        return;
+      }
+      for (; row < last; ++row) {
+        if (ring_.stopped()) return;
+        const std::uint64_t index = p.index(row);
+        counts.begin_run(index, 1);
+        evaluate_to_row(p, w, row, index, untimed{});
+      }
+      counts.end_run();
+    } catch (...) {
+      counts.end_run();
+      note_failure(p, row, p.index(row));
+    }
+  }
+
+  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
+  template <class Counts>
+  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const std::uint64_t valid = p.parts[0].valid;
+    try {
+      if (times && valid != 0) {
+        counts.begin_run(p.index(0), 1);
+        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+        ++rows.slot;
+      }
+      if (Light && !Chain::has_parts && !p.listed) {
+        while (rows.slot < valid) {
+          if (ring_.stopped()) return;
+          const std::uint64_t count = std::min(valid - rows.slot, counts.run);
+          counts.begin_run(p.index(rows.slot), count);
+          write_rows_light(p, w, rows, rows.slot + count);
+        }
+      } else {
+        for (; rows.slot < valid; ++rows.slot) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = p.index(rows.slot);
+          counts.begin_run(index, 1);
+          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
+        }
+      }
+      counts.end_run();
+    } catch (...) {
+      counts.end_run();
+      note_failure(p, rows.count, p.index(rows.slot));
+    }
+    p.rows = rows.count;
+  }
+
+  /// The same for a chunk of samples that a forward source gave.
+  template <class Item, class Counts>
+  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items, bool times) const noexcept {
+    row_writer rows = begin_rows(p);
+    const batch_part& part = p.parts[0];
+    try {
+      for (; rows.slot < part.valid; ++rows.slot) {
+        if (ring_.stopped()) return;
+        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
+        const position at{p.epoch, part.view[rows.slot]};
+        counts.begin_run(at.index, 1);
+        if (times && rows.slot == 0)
+          chain_.evaluate(at, w, rows, timed{});
+        else
+          chain_.evaluate(at, w, rows, untimed{});
+      }
+      counts.end_run();
+    } catch (...) {
+      counts.end_run();
+      note_failure(p, rows.count, part.view[rows.slot]);
+    }
+    p.rows = rows.count;
+  }
+
+  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
+  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+    try {
+      throw;
+    } catch (error& e) {
+      try {
+        e.at_position({p.epoch, index});
+        p.fail(row, std::current_exception());
+      } catch (...) {  // memory is short: without the position then
+        p.fail(row, std::make_exception_ptr(e));
+      }
+    } catch (...) {
+      p.fail(row, std::current_exception());
+    }
+  }
+
+  /// Puts the columns of a batch in order; a failure is kept in it.
+  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+    try {
+      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                       static_cast<std::size_t>(part.valid));
+    } catch (slot_error& e) {
+      try {
+        throw std::move(e.what);
+      } catch (...) {
+        note_failure(p, e.slot, p.index(e.slot));
+      }
+    } catch (...) {
+      p.fail(part.first, std::current_exception());
+    }
+  }
+
+ private:
+  /// Where the rows of a chunk go; makes room where a stage made several of one.
+  struct row_writer {
+    Payload& p;
+    std::uint64_t count, room, slot;
+
+    template <class V>
+    void operator()(V&& value) {
+      if (count == room) grow();
+      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
+      ++count;
+    }
+    void grow() {
+      room = std::max<std::uint64_t>(16, room * 2);
+      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
+      p.sources.resize(static_cast<std::size_t>(room));
+    }
+  };
+
+  /// Room for a row per slot; the vector keeps what it had.
+  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
+
+  template <class Timing>
+  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
+    chain_.evaluate(
+        {p.epoch, index}, w,
+        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
+  }
+
+  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
+  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
+    const step_view view = part.view;
+    const std::uint64_t epoch = p.epoch, base = part.first;
+    auto& columns = p.columns;
+    std::uint64_t at = row;
+    const auto loop = [&](auto index_of) {
+      for (; at < last; ++at)
+        chain_.evaluate(
+            {epoch, index_of(at)}, w,
+            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
+    };
+    try {
+      if (view.contiguous())
+        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
+      else
+        loop([&view, base](std::uint64_t r) { return view[r - base]; });
+    } catch (...) {
+      row = at;
+      throw;
+    }
+    row = at;
+  }
+
+  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
+  void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
+    const step_view view = p.parts[0].view;
+    const std::uint64_t epoch = p.epoch;
+    auto& columns = p.columns;
+    std::uint32_t* const sources = p.sources.data();
+    std::uint64_t count = rows.count, slot = rows.slot;
+    try {
+      for (; slot < end; ++slot)
+        chain_.evaluate(
+            {epoch, view[slot]}, w,
+            [&columns, sources, slot, &count]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+              sources[count] = static_cast<std::uint32_t>(slot);
+              ++count;
+            },
+            untimed{});
+    } catch (...) {
+      rows.count = count;
+      rows.slot = slot;
+      throw;
+    }
+    rows.count = count;
+    rows.slot = slot;
+  }
+
+  Chain chain_;
+  const ring& ring_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -5702,82 +6350,6 @@ class read_ahead {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/serial_front.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order of the chunks.
-///
-/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known, chunks are given nothing
-/// until another epoch is asked for. The items of a chunk are kept and re-used with its place in the ring.
-template <class Front, class Item>
-class serial_front {
- public:
-  serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
-
-  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew.
-  void restart() noexcept { epoch_ = no_epoch; }
-  /// Lets all who wait go, for good; the ring has been stopped before.
-  void stop() noexcept {
-    turn_.store(stop_turn, std::memory_order_seq_cst);
-    turn_.notify_all();
-  }
-
-  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when the run was stopped. `failed(n)`
-  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its turn to come.
-  template <class Failed, class Waited>
-  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned, const ring& r,
-                                std::uint64_t& count, bool& ended, Failed failed, Waited waited) noexcept {
-    const auto mine = static_cast<std::uint32_t>(s % stop_turn);
-    const std::uint64_t begin = detail::now_ns();
-    while (true) {
-      const std::uint32_t seen = turn_.load(std::memory_order_seq_cst);
-      if (r.stopped_for_sure()) return nullptr;
-      if (seen == mine) break;
-      turn_.wait(seen, std::memory_order_seq_cst);
-    }
-    waited(detail::now_ns() - begin);
-    auto& items = items_[static_cast<std::size_t>(s % items_.size())];
-    count = 0;
-    if (!abandoned) {
-      try {
-        if (epoch_ != epoch) {
-          front_.rewind(epoch);
-          epoch_ = epoch;
-          ended_ = false;
-        }
-        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
-        while (!ended_ && count < most && !r.stopped()) {
-          if (front_.next(items[static_cast<std::size_t>(count)]))
-            ++count;
-          else
-            ended_ = true;
-        }
-      } catch (...) {
-        failed(count);
-        ended_ = true;
-      }
-    }
-    ended = ended_;
-    turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
-    if (r.stopped_for_sure()) turn_.store(stop_turn, std::memory_order_seq_cst);
-    turn_.notify_all();
-    return &items;
-  }
-
- private:
-  static constexpr std::uint32_t stop_turn = 0xffffffffu;
-  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
-
-  Front front_;
-  std::vector<std::vector<Item>> items_;
-  std::atomic<std::uint32_t> turn_{0};
-  std::uint64_t epoch_ = no_epoch;
-  bool ended_ = false;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/watchdog.hpp
 
 namespace penstock::inline v0_1 {
@@ -5874,15 +6446,24 @@ struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
-  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated
+  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated, or the first one of some
+  std::atomic<std::uint64_t> at_count{0};
+  std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
   std::atomic<std::uint64_t> stage_ns[Stages]{};
   std::atomic<std::uint64_t> stage_timed[Stages]{};
 
+  /// `n` samples from position `index` on are evaluated now.
+  void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
+    at_count.store(n, std::memory_order_relaxed);
+    at_index.store(index, std::memory_order_relaxed);
+  }
+  void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
   /// Adds up one grain.
   void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
     grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+    if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
   }
   template <class Worker>
   void publish(Worker& scratch) noexcept {
@@ -5927,47 +6508,6 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
-struct device_of {
-  using type = host;
-  static type get(const Plan&) { return {}; }
-};
-template <class Plan>
-struct device_of<Plan, true> {
-  using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
-};
-
-/// What a plan over an indexed source has of a front: nothing.
-struct no_front {
-  no_front(no_front, std::size_t) {}
-  no_front() = default;
-  void restart() const noexcept {}
-  void stop() const noexcept {}
-};
-
-template <class Plan, bool Forward = plan_parts<Plan>::forward>
-struct front_of {
-  using type = no_front;
-  static no_front make(const Plan&) { return {}; }
-};
-template <class Plan>
-struct front_of<Plan, true> {
-  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
-  static auto make(const Plan& p) { return make_front(p); }
-};
-
-template <class V>
-struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
-template <class... Fields>
-struct all_fixed<record<Fields...>>
-    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
-
-}  // namespace detail
-
 /// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a time is its consumer.
 template <class Plan>
 class engine {
@@ -5999,11 +6539,13 @@ class engine {
         trail_(feed_),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
-        ring_(*options_.workers == 0 ? 1 : *options_.depth, (block_slots() + grain_slots_ - 1) / grain_slots_, spins()),
+        crowded_(*options_.workers + 1 > usable_processors()),
+        depth_(choose_depth()),
+        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_, crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
-        pool_(*options_.depth + (parts::direct ? 0 : 1)),
+        pool_(depth_ + (parts::direct ? 0 : 1)),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
         watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
@@ -6033,6 +6575,10 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
+      } else if (options_.memory && opened_ != delivered_ && account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+        p->columns.release();  // batches have grown: with fewer of them then
+        pool_.give_back(p);
+        return;
       }
       try {
         prepare(*p);
@@ -6059,6 +6605,8 @@ class engine {
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
+    largest_ = std::max(largest_, p->columns.held());
+    sizes_known_ = true;
     if constexpr (session_type::copies && parts::direct) send_ahead();
     return p;
   }
@@ -6113,6 +6661,8 @@ class engine {
   [[nodiscard]] feed_type& trail() noexcept { return trail_; }
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
+  /// Blocks in flight, at most; those that the consumer holds included.
+  [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
   [[nodiscard]] session_type& device() noexcept { return device_; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
@@ -6122,6 +6672,7 @@ class engine {
   static constexpr bool hints = !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // a failure of the source itself
+  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -6149,8 +6700,6 @@ class engine {
 
   static run_options resolve(const Plan& p, run_options options) {
     if (!options.workers) options.workers = default_workers(world_of(p).local_size);
-    if (!options.depth) options.depth = *options.workers == 0 ? 2 : std::max(4u, *options.workers + 3);
-    options.depth = std::max<std::size_t>(2, *options.depth);
     return options;
   }
   static std::optional<reader_type> open_reader(const Plan& p) {
@@ -6185,6 +6734,14 @@ class engine {
     }
     return 1;
   }
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share processors and the
+  /// consumer is not woken for each.
+  [[nodiscard]] std::size_t choose_depth() const {
+    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+    if (*options_.workers == 0) return 2;
+    const std::size_t few = std::max(4u, *options_.workers + 3);
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 4 * *options_.workers + 4 : few;
+  }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
   /// is taken whole.
@@ -6203,7 +6760,6 @@ class engine {
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
     }
   }
-  [[nodiscard]] unsigned spins() const { return *options_.workers + 1 <= usable_processors() ? 300 : 0; }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return static_cast<std::size_t>(s % ring_.blocks()); }
 
   void start_threads() {
@@ -6236,6 +6792,10 @@ class engine {
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
+    if constexpr (detail::all_fixed<typename parts::element>::value) {
+      largest_ = std::max(largest_, p.columns.held());
+      sizes_known_ = true;
+    }
     if constexpr (!parts::direct) {
       if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
     }
@@ -6243,9 +6803,9 @@ class engine {
   [[nodiscard]] bool room_for_another() {
     const std::size_t made = pool_.made();
     if (!options_.memory || made == 0) return true;
+    if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-    if (held == 0) return false;  // sizes show with the first batch
-    return held + held / made <= *options_.memory;
+    return largest_ <= *options_.memory / (made + 1) && held + largest_ <= *options_.memory;
   }
 
   [[nodiscard]] bool wait_for(std::uint64_t s) {
@@ -6256,9 +6816,13 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
-    const bool ready = ring_.wait_ready(s);
+    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than the blocks: it sleeps
+    // until most of those that are open are there.
+    const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
+    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
     watchdog_.end_wait();
-    stall_ns_ += detail::now_ns() - begin;
+    last_wait_ns_ = detail::now_ns();
+    stall_ns_ += last_wait_ns_ - begin;
     return ready;
   }
 
@@ -6298,7 +6862,7 @@ class engine {
           [&p](std::uint64_t count) { evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]); },
           [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, *items, times);
+      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
     } else {
@@ -6334,7 +6898,9 @@ class engine {
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const std::uint64_t index = counts_[i].at_index.load(std::memory_order_relaxed);
       if (index == counts_type::nothing) continue;
-      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates position " + std::to_string(index);
+      const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
+      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
+              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") + std::to_string(index);
       any = true;
     }
     if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";
@@ -6348,6 +6914,8 @@ class engine {
   feed_type feed_, trail_;
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
+  bool crowded_;  // threads share processors: park at once
+  std::size_t depth_;
   ring ring_;
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
@@ -6355,9 +6923,11 @@ class engine {
   payload_pool<payload_type> pool_;
   std::array<extents, columns_type::size> shapes_{};
   std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t largest_ = 0;  // bytes of a block
+  bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
-  std::uint64_t started_;
+  std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::optional<work> here_;
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
@@ -6365,144 +6935,6 @@ class engine {
   std::stop_callback<stopper> stop_callback_;
   std::vector<std::jthread> threads_;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/state.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on every machine.
-///
-/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and `sequence` are fingerprints
-/// of the data and of what determines the order; workers, prefetch, depth, memory and device are no part of it.
-struct state {
-  static constexpr std::uint64_t current_version = 1;
-
-  std::uint64_t version = current_version;
-  std::uint64_t dataset = 0;
-  std::uint64_t sequence = 0;
-  std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
-  std::uint64_t epoch = 0;
-  std::uint64_t step = 0;     ///< batches delivered in this epoch
-  std::uint64_t pass = 0;     ///< with `steps`: passes over the data in this epoch
-  std::uint64_t ordinal = 0;  ///< chunks: samples of this rank that are done
-  std::uint64_t rows = 0;     ///< chunks: rows made of the samples after them that are done too
-  std::uint64_t survivors = 0;  ///< chunks: rows that came out of the deciders in this pass
-  std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
-  std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
-
-  friend bool operator==(const state&, const state&) = default;
-};
-
-namespace detail {
-
-template <class S, class F>
-void for_each_state_number(S& s, F f) {
-  f("penstock_state", s.version);
-  f("dataset", s.dataset);
-  f("sequence", s.sequence);
-  f("world", s.world);
-  f("rank", s.rank);
-  f("epoch", s.epoch);
-  f("step", s.step);
-  f("pass", s.pass);
-  f("ordinal", s.ordinal);
-  f("rows", s.rows);
-  f("survivors", s.survivors);
-  f("taken", s.taken);
-  f("given", s.given);
-}
-
-/// A strict reader of exactly what `to_string` writes, blanks between tokens aside.
-class state_reader {
- public:
-  explicit state_reader(std::string_view text) : text_(text) {}
-
-  state read() {
-    state s;
-    expect('{');
-    bool first = true;
-    for_each_state_number(s, [&](std::string_view key, std::uint64_t& value) {
-      if (!first) expect(',');
-      first = false;
-      name(key);
-      value = number();
-      if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) + " and this library reads up to " +
-                                     std::to_string(state::current_version) + "; use the library that wrote it, or a newer one");
-      if (key == "penstock_state" && value == 0) fail("a version of at least 1");
-    });
-    expect(',');
-    name("held");
-    expect('[');
-    if (!peek(']')) {
-      s.held.push_back(number());
-      while (!peek(']')) {
-        expect(',');
-        s.held.push_back(number());
-      }
-    }
-    expect(']');
-    expect('}');
-    blanks();
-    if (at_ != text_.size()) fail("the end");
-    return s;
-  }
-
- private:
-  void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
-  }
-  [[nodiscard]] bool peek(char c) {
-    blanks();
-    return at_ < text_.size() && text_[at_] == c;
-  }
-  void expect(char c) {
-    if (!peek(c)) fail(std::string("'") + c + "'");
-    ++at_;
-  }
-  void name(std::string_view key) {
-    expect('"');
-    if (text_.substr(at_, key.size()) != key) fail("the key \"" + std::string(key) + "\"");
-    at_ += key.size();
-    if (at_ >= text_.size() || text_[at_] != '"') fail("the key \"" + std::string(key) + "\"");
-    ++at_;
-    expect(':');
-  }
-  std::uint64_t number() {
-    expect('"');
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"') fail("a number of 64 bits as a string");
-    at_ = static_cast<std::size_t>(end - text_.data()) + 1;
-    return value;
-  }
-  [[noreturn]] void fail(const std::string& wanted) const {
-    throw error(errc::state, "this is no state of a penstock run, or it was cut or edited: expected " + wanted).at_offset(at_);
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
-
-}  // namespace detail
-
-/// The state as one line of JSON.
-[[nodiscard]] inline std::string to_string(const state& s) {
-  std::string text = "{";
-  detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
-    if (text.size() > 1) text += ", ";
-    text.append("\"").append(key).append("\": \"").append(std::to_string(value)).append("\"");
-  });
-  text += ", \"held\": [";
-  for (std::size_t i = 0; i < s.held.size(); ++i)
-    text.append(i == 0 ? "\"" : ",\"").append(std::to_string(s.held[i])).append("\"");
-  return text + "]}";
-}
-
-/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer version.
-[[nodiscard]] inline state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
 
 }  // namespace penstock::inline v0_1
 
@@ -6575,37 +7007,50 @@ class core_base : public std::enable_shared_from_this<Core> {
 
 namespace penstock::inline v0_1 {
 
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. A pure function of the number.
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure functions of a number.
+///
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks in turn, wherever among them
+/// `shard` stands.
 class selection {
  public:
-  void skip(std::uint64_t n) { steps_.push_back({kind::skip, n, 0}); }
-  void take(std::uint64_t n) { steps_.push_back({kind::take, n, 0}); }
-  void shard(std::uint64_t rank, std::uint64_t world) { steps_.push_back({kind::shard, world, rank}); }
+  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
+  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
+  void deal(std::uint64_t rank, std::uint64_t world) {
+    rank_ = rank;
+    world_ = world;
+  }
 
   enum class verdict { pass, drop, end };
-  [[nodiscard]] bool trivial() const noexcept { return steps_.empty(); }
+  /// Whether everything passes and is ours.
+  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
+
   [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const one& s : steps_) {
-      if (s.what == kind::skip) {
-        if (number < s.n) return verdict::drop;
-        number -= s.n;
-      } else if (s.what == kind::take) {
-        if (number >= s.n) return verdict::end;
-      } else {
-        if (number % s.n != s.rank) return verdict::drop;
-        number /= s.n;
+    for (const bound& b : bounds_) {
+      if (b.skips) {
+        if (number < b.n) return verdict::drop;
+        number -= b.n;
+      } else if (number >= b.n) {
+        return verdict::end;
       }
     }
     return verdict::pass;
   }
+  /// How many of the first `count` pass `look`.
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
+    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
+    return count;
+  }
+  /// Whether the rank at hand gets number `dealt` of those that pass.
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept { return dealt % world_ == rank_; }
 
  private:
-  enum class kind { skip, take, shard };
-  struct one {
-    kind what;
-    std::uint64_t n, rank;
+  struct bound {
+    bool skips;
+    std::uint64_t n;
   };
-  std::vector<one> steps_;
+  std::vector<bound> bounds_;
+  std::uint64_t rank_ = 0, world_ = 1;
 };
 
 namespace detail {
@@ -6619,11 +7064,11 @@ selection select_between(const std::tuple<Stages...>& stages) {
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
-        all.shard(stage.part.rank, stage.part.size);
+        all.deal(stage.part.rank, stage.part.size);
       else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip(stage.count);
+        all.skip_first(stage.count);
       else if constexpr (part_of_kind<type, order_tag>)
-        all.take(stage.count);
+        all.take_first(stage.count);
     }
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -6675,13 +7120,17 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(*engine.options().depth) {
+      : base(p, options, token), batches_(engine.depth()) {
     if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       at_end_ = batch.at_end;
+      const auto fixed = engine.feed().fixed_steps();
+      if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
+        throw error(errc::argument, "steps(" + std::to_string(*fixed) + "): a take after batch leaves fewer batches in an epoch; remove it")
+            .in_stage("steps");
     }
   }
 
@@ -6697,7 +7146,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
-      const std::uint64_t number = step_;
+      const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
       batch_part part;
       payload_type* p = take_piece(epoch, part);
       if (p == nullptr) p = gather(epoch, part);
@@ -6722,6 +7171,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
     row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
     use_rows(1);
+    ++dealt_;
     ++step_;
     engine.delivered(1, detail::whole_size(value));
     return &value;
@@ -6729,13 +7179,21 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
-    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+    drop_chunk();
+    if (filling_ != nullptr) batches_.give_back(std::exchange(filling_, nullptr));
   }
 
   /// Goes to a place; drops what was begun.
-  void seek(const state& s) {
+  void seek(state s) {
     drop();
     engine.reposition([&](auto& feed) {
+      if constexpr (!parts::batched && !parts::decided && !parts::forward) {
+        if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
+          s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
+          s.rows = s.given = 0;
+          s.held.clear();
+        }
+      }
       feed.seek(s.epoch, s.pass, s.ordinal);
       if constexpr (parts::has_cursor && !parts::forward) {
         if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
@@ -6745,17 +7203,26 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     step_ = s.step;
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
+    passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
+    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after its last part.
+    const world part = world_of(engine.plan());
+    done_ = parts::decided && !parts::shard_before_decider ? s.step * (parts::batched ? batch_size_ * part.size : s.world) : 0;
+    dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
+    if (!parts::batched && s.world != part.size) {
+      const std::uint64_t rows = s.step * s.world;
+      step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
+    }
   }
   void write_state(state& s) {
-    auto& trail = engine.trail();
-    trail.settle();
-    s.epoch = trail.epoch();
-    s.step = step_;
-    s.pass = trail.pass();
-    s.ordinal = trail.ordinal();
-    s.rows = row_ + to_skip_;
-    s.survivors = survivors_ + to_skip_;
-    base::write_cursor(s, trail.cursor());
+    if (filling_ == nullptr) {
+      engine.trail().settle();
+      write_place(s, engine.trail(), here());
+    } else {  // a batch was begun and not ended: the place before it
+      auto before = engine.trail();
+      before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
+      before.settle();
+      write_place(s, before, mark_);
+    }
   }
 
   static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
@@ -6778,6 +7245,30 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void use_rows(std::uint64_t count) {
     row_ += count;
     survivors_ += count;
+  }
+  /// Whether every row from here on is the next one of this rank.
+  [[nodiscard]] bool all_pass() const noexcept { return rows_.trivial() && dealt_ >= done_; }
+  void drop_chunk() noexcept {
+    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
+  }
+
+  /// Where the rows stand: what a state says of them.
+  struct place {
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors;
+  };
+  [[nodiscard]] place here() noexcept {
+    const auto& trail = engine.trail();
+    return {trail.epoch(), trail.pass(), trail.ordinal(), step_, row_ + to_skip_, survivors_ + to_skip_};
+  }
+  template <class Feed>
+  static void write_place(state& s, const Feed& feed, const place& at) {
+    s.epoch = at.epoch;
+    s.pass = at.pass;
+    s.ordinal = at.ordinal;
+    s.step = at.step;
+    s.rows = at.rows;
+    s.survivors = at.survivors;
+    base::write_cursor(s, feed.cursor());
   }
 
   /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
@@ -6806,7 +7297,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         continue;
       }
       const auto seen = rows_.look(survivors_);
-      if (seen != selection::verdict::drop) return seen;
+      if (seen == selection::verdict::end) return seen;
+      if (seen == selection::verdict::drop) continue;
+      ++passed_;
+      if (dealt_ >= done_ && rows_.ours(dealt_)) return seen;
+      ++dealt_;
     }
     return selection::verdict::drop;
   }
@@ -6814,12 +7309,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void leave_chunk() {
     if (chunk_->what != nullptr) {
       const std::exception_ptr what = chunk_->what;
-      drop();
+      drop_chunk();
       base::fail(what);
     }
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
-    drop();
+    drop_chunk();
     row_ = 0;
     if (!last) {
       engine.trail().advance(inputs);
@@ -6834,26 +7329,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    drop();
+    drop_chunk();
     auto next = engine.trail();
     next.next_pass();
     next.limit(engine.feed().limit());
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
   }
-  void check_pass() const {
-    if (across_passes && survivors_ == 0)
-      throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+  void check_pass() {
+    if (!across_passes || passed_ != 0) return;
+    engine.request_stop();
+    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
   }
   void begin_pass() noexcept {
-    survivors_ = row_ = to_skip_ = 0;
-    if (engine.trail().pass() == 0) step_ = 0;
+    survivors_ = row_ = to_skip_ = passed_ = 0;
+    if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
   bool end_of_steps() {
     const auto fixed = engine.feed().fixed_steps();
-    if (steps_.look(step_) != selection::verdict::end && !(fixed && step_ >= *fixed)) return false;
+    const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
+    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed)) return false;
     state next;
     next.epoch = engine.trail().epoch() + 1;
     seek(next);
@@ -6863,7 +7360,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
   payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
     if constexpr (engine_type::light && !engine_type::session_type::copies) {
-      if (!rows_.trivial() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
       use_rows(batch_size_);
@@ -6876,29 +7373,26 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// A batch of rows that are copied together; null when there are none.
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
-    payload_type* out = take_batch();
-    try {
-      fill(*out, epoch);
-    } catch (...) {
-      batches_.give_back(out);
-      throw;
+    if (filling_ == nullptr) {
+      mark_ = here();
+      filling_ = take_batch();
+      begin_filling(*filling_);
     }
-    part.valid = out->gathered.size();
-    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop) || engine.stopped()) {
-      batches_.give_back(out);
+    fill(*filling_, epoch);
+    if (engine.stopped()) return nullptr;
+    payload_type& out = *filling_;
+    part.valid = out.gathered.size();
+    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
+      batches_.give_back(std::exchange(filling_, nullptr));
       return nullptr;
     }
-    out->slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
-    engine_type::evaluator_type::finish_columns(*out, part);
-    if (out->what != nullptr) {
-      const std::exception_ptr what = out->what;
-      batches_.give_back(out);
-      base::fail(what);
-    }
-    engine.learn_from(*out);
-    engine.arrive(*out);
-    base::hand_out(*out, 1);
-    return out;
+    out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    engine_type::evaluator_type::finish_columns(out, part);
+    if (out.what != nullptr) base::fail(out.what);
+    engine.learn_from(out);
+    engine.arrive(out);
+    base::hand_out(out, 1);
+    return std::exchange(filling_, nullptr);
   }
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
@@ -6909,16 +7403,19 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out->from_batches = true;
     return out;
   }
-  void fill(payload_type& out, std::uint64_t epoch) {
+  void begin_filling(payload_type& out) {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
     out.transferred = false;
     out.columns.expect(engine.shapes());
     out.columns.begin(static_cast<std::size_t>(batch_size_));
-    std::uint64_t filled = 0;
-    while (filled < batch_size_ && find_row(epoch)) {
-      const std::uint64_t count = rows_.trivial() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
+  }
+  /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
+  void fill(payload_type& out, std::uint64_t epoch) {
+    while (out.gathered.size() < batch_size_ && find_row(epoch)) {
+      const std::uint64_t filled = out.gathered.size();
+      const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       for (std::uint64_t i = 0; i < count; ++i)
         out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
@@ -6926,11 +7423,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
-      filled += count;
       use_rows(count);
+      dealt_ += count;
     }
     out.listed = true;  // errors of collating are of these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    out.indices.clear();
     for (const position at : out.gathered) out.indices.push_back(at.index);
   }
 
@@ -6941,6 +7439,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
+  std::uint64_t passed_ = 0;             // survivors of this pass that take and skip let through
+  std::uint64_t dealt_ = 0, done_ = 0;   // those of this epoch, all ranks together; below `done_` they belong to steps before
+  payload_type* filling_ = nullptr;      // a batch that is begun
+  place mark_{};                         // where it began
 };
 
 }  // namespace penstock::inline v0_1
@@ -7018,8 +7520,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     payload_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
-      engine.learn_from(*p);
-      engine.arrive(*p);
+      try {
+        engine.learn_from(*p);
+        engine.arrive(*p);
+      } catch (...) {
+        engine.give_back(p);
+        engine.request_stop();  // what comes next is not what the consumer misses
+        throw;
+      }
     }
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
@@ -7094,15 +7602,16 @@ class run {
     iterator() = default;
     explicit iterator(run* owner) : owner_(owner) {}
     [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
+    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks for three.
     iterator& operator++() {
-      owner_->fetch();
+      owner_->move_on();
       return *this;
     }
-    void operator++(int) { owner_->fetch(); }
+    void operator++(int) { owner_->move_on(); }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
 
    private:
-    [[nodiscard]] bool done() const { return owner_->at_end_; }
+    [[nodiscard]] bool done() const { return owner_->is_at_end(); }
     run* owner_ = nullptr;
   };
 
@@ -7156,10 +7665,10 @@ class run {
     std::uint64_t first_, last_;
   };
 
-  run(const Plan& p, run_options options, const std::optional<state>& from, std::stop_token token)
+  run(const Plan& p, run_options options, const std::optional<state>& where, std::stop_token token)
       : core_(std::make_shared<core_type>(p, options, std::move(token))) {
     check_lockstep(p);
-    if (from) restore(*from);
+    if (where) restore(*where);
     core_->engine.open_more();
   }
   run(run&&) noexcept = default;
@@ -7170,7 +7679,10 @@ class run {
     row_ = std::exchange(other.row_, nullptr);
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
+    allowed_ = other.allowed_;
+    first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
+    pending_ = other.pending_;
     return *this;
   }
   ~run() { close(); }
@@ -7295,8 +7807,17 @@ class run {
       row_ = nullptr;
   }
 
+  void move_on() {
+    release();
+    pending_ = true;
+  }
+  [[nodiscard]] bool is_at_end() {
+    if (pending_) fetch();
+    return at_end_;
+  }
   void fetch() {
     release();
+    pending_ = false;
     try {
       while (true) {
         if constexpr (parts::batched) {
@@ -7318,6 +7839,7 @@ class run {
   }
 
   [[nodiscard]] value_type& current() {
+    if (pending_) fetch();
     if constexpr (parts::batched)
       return batch_;
     else
@@ -7359,7 +7881,13 @@ class run {
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
              std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
-    if (s.held.size() > s.taken) refuse("it holds more samples than went in");
+    if (s.rank >= s.world) refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
+    if constexpr (parts::batched) {
+      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0) refuse("its number of ranks does not divide the global batch");
+    }
+    if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
+    if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
+      refuse(std::string(wrong) + "; it was edited");
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
@@ -7369,16 +7897,16 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
-  bool at_end_ = false;
+  bool at_end_ = false, pending_ = false;
 };
 
 namespace detail {
 
 struct open_arguments {
-  std::optional<state> from;
+  std::optional<state> where;
   std::stop_token token;
 
-  void take(const state& s) { from = s; }
+  void take(const state& s) { where = s; }
   void take(std::stop_token t) { token = std::move(t); }
 };
 
@@ -7390,7 +7918,7 @@ template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
   detail::open_arguments given;
   (given.take(std::forward<Options>(options)), ...);
-  return run<plan<Source, Stages...>>(p, options_of(p), given.from, given.token);
+  return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
 }
 
 /// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.
@@ -7678,26 +8206,120 @@ class progress {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/digit_network.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
+/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
+/// after it makes five more with keys of their own.
+struct digit_network {
+  static constexpr std::size_t rounds = 5;
+
+  std::uint64_t base;  // of the high digit
+  std::uint64_t mask;  // of the low digit
+  std::uint32_t bits;  // of the low digit
+  std::uint64_t offset, slope;
+  std::array<std::uint64_t, 2 * rounds> keys;
+
+  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
+    digit_network made{};
+    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
+    made.mask = (std::uint64_t{1} << made.bits) - 1;
+    made.base = ((n - 1) >> made.bits) + 1;
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
+    made.offset = mix64(stream + made.keys.size());
+    made.slope = mix64(stream + made.keys.size() + 1) | 1;
+    return made;
+  }
+
+  /// What a round multiplies a digit by.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
+    return keys[Pass * rounds + Round];
+  }
+  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
+  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
+  /// first one.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
+    if constexpr (Pass == 1) return keys[Round];
+    return Round == 1 ? offset : 0;
+  }
+  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
+  /// as the digit does, and without the fold such steps can be seen in the result.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
+    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
+    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
+  }
+  /// What changes the low digit's bits. Equal steps do no harm here.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
+    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
+  }
+  /// Keeps indices whose low digits are equal from passing the first round in step.
+  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
+
+  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
+    const std::uint64_t sum = high + step, wrapped = sum - base;
+    return sum < base ? sum : wrapped;
+  }
+  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
+    return high < step ? high + base - step : high - step;
+  }
+
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = (x + slant(high)) & mask;
+    high = plus(high, high_step<Pass, 0>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = plus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = plus(high, high_step<Pass, 4>(low));
+    return high * (mask + 1) + low;  // cheaper than a shift by a variable
+  }
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = x & mask;
+    high = minus(high, high_step<Pass, 4>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = minus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = minus(high, high_step<Pass, 0>(low));
+    return high << bits | ((low - slant(high)) & mask);
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/order/permutation.hpp
 
 namespace penstock::inline v0_1 {
 
 /// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
 ///
-/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it round. Different keys give
-/// permutations that look independent. 128 bytes, trivially copyable, no heap; immutable, so any number of threads may use it.
-/// Cost: about 6.5 ns a call in a loop and 20 ns where each call waits for the one before, at every n above 900 (docs/order.md has the
-/// table); twice that below.
-/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake and is not checked.
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
+/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
+/// immutable, so any number of threads may use it.
+/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
+/// on (docs/order.md has the table); from 121 on twice that and more, below less.
+/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
+/// and is not checked.
 ///
 ///     const penstock::permutation shuffled(50'000, 7);
 ///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
 ///
-/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few. Above, five rounds of a
-/// Feistel network over two digits of about sqrt(n), the low one a power of two, the high one of the smallest base that covers n: it
-/// adds modulo that base where a Feistel network has its exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains",
-/// CT-RSA 2002). What lands outside [0, n) is sent through again: at any n, also just above a power of two, that is less than one
-/// index in `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly correlated.
+/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
+/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
+/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
+/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
+/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
+/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
+/// correlated.
 class permutation {
  public:
   constexpr permutation() noexcept : table_{} {}
@@ -7709,7 +8331,7 @@ class permutation {
     if (n <= table_size) {
       fill_table(key);
     } else {
-      network_ = make_network(key);
+      network_ = detail::digit_network::make(n, key);
     }
   }
 
@@ -7717,9 +8339,11 @@ class permutation {
 
   /// Where index i goes.
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
-    if (n_ < few) [[unlikely]] return of_few(i);
-    i = forward<0>(i);
-    if (i >= n_) [[unlikely]] return walk(i);
+    if (n_ < few) [[unlikely]]
+      return of_few(i);
+    i = network_.forward<0>(i);
+    if (i >= n_) [[unlikely]]
+      return walk(i);
     return i;
   }
 
@@ -7730,7 +8354,7 @@ class permutation {
       while (table_[i] != j && i + 1 < table_size) ++i;
       return i;
     }
-    do j = n_ < few ? backward<0>(backward<1>(j)) : backward<0>(j);
+    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
     while (j >= n_);
     return j;
   }
@@ -7739,17 +8363,9 @@ class permutation {
 
  private:
   static constexpr std::size_t table_size = 120;
-  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are made.
+  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
+  /// made.
   static constexpr std::uint64_t few = 900;
-  static constexpr std::size_t rounds = 5;
-
-  struct network {
-    std::uint64_t base;  // of the high digit
-    std::uint64_t mask;  // of the low digit
-    std::uint32_t bits;  // of the low digit
-    std::uint64_t offset, slope;
-    std::array<std::uint64_t, 2 * rounds> keys;
-  };
 
   constexpr void fill_table(std::uint64_t key) noexcept {
     for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
@@ -7760,91 +8376,22 @@ class permutation {
     }
   }
 
-  [[nodiscard]] constexpr network make_network(std::uint64_t key) const noexcept {
-    network made{};
-    made.bits = static_cast<std::uint32_t>(std::bit_width(n_ - 1)) / 2;
-    made.mask = (std::uint64_t{1} << made.bits) - 1;
-    made.base = ((n_ - 1) >> made.bits) + 1;
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
-    made.offset = mix64(stream + made.keys.size());
-    made.slope = mix64(stream + made.keys.size() + 1) | 1;
-    return made;
-  }
-
-  [[nodiscard]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
-    while (i >= n_) i = forward<0>(i);
+  // The two rare ways are kept out of the caller's loop, where they would take the registers.
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
+    while (i >= n_) i = network_.forward<0>(i);
     return i;
   }
-  [[nodiscard]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
     if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
-    do i = forward<1>(forward<0>(i));
+    do i = network_.forward<1>(network_.forward<0>(i));
     while (i >= n_);
     return i;
-  }
-
-  /// What a round multiplies a digit by.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
-    return network_.keys[Pass * rounds + Round];
-  }
-  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds unchanged; the second
-  /// pass, made where digits are so small that 0 is frequent, adds the keys of the first one.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
-    if constexpr (Pass == 1) return network_.keys[Round];
-    return Round == 1 ? network_.offset : 0;
-  }
-  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps as the digit does, and
-  /// without the fold such steps can be seen in the result.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
-    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
-    return static_cast<std::uint32_t>(product ^ product >> 32) * network_.base >> 32;
-  }
-  /// What changes the low digit's bits. Equal steps do no harm here.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
-    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & network_.mask;
-  }
-  /// Keeps indices whose low digits are equal from passing the first round in step.
-  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * network_.slope; }
-
-  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
-    const std::uint64_t sum = high + step, wrapped = sum - network_.base;
-    return sum < network_.base ? sum : wrapped;
-  }
-  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
-    return high < step ? high + network_.base - step : high - step;
-  }
-
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> network_.bits;
-    std::uint64_t low = (x + slant(high)) & network_.mask;
-    high = plus(high, high_step<Pass, 0>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = plus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = plus(high, high_step<Pass, 4>(low));
-    return high * (network_.mask + 1) + low;  // cheaper than a shift by a variable
-  }
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> network_.bits;
-    std::uint64_t low = x & network_.mask;
-    high = minus(high, high_step<Pass, 4>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = minus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = minus(high, high_step<Pass, 0>(low));
-    return high << network_.bits | ((low - slant(high)) & network_.mask);
   }
 
   std::uint64_t n_ = 0;
   union {
     std::array<std::uint8_t, table_size> table_;
-    network network_;
+    detail::digit_network network_;
   };
 };
 
@@ -7897,7 +8444,8 @@ class repeat_order {
 
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (size_ == 0 || upstream.index >= inner_) return std::nullopt;
-    if (!endless_) return position{upstream.epoch / times_, upstream.epoch % times_ * inner_ + upstream.index};
+    if (!endless_)
+      return position{upstream.epoch / times_, upstream.epoch % times_ * inner_ + upstream.index};
     if (upstream.epoch > (endless_size - 1 - upstream.index) / inner_) return std::nullopt;
     return position{0, upstream.epoch * inner_ + upstream.index};
   }
@@ -7913,7 +8461,7 @@ class repeat_order {
                                       "; write repeat(k) where epochs are wanted")
           .in_stage("repeat");
     }
-    if (epoch >= std::numeric_limits<std::uint64_t>::max() / times_) {
+    if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
       throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
                                       ") is beyond 64 bits")
           .in_stage("repeat");
@@ -7956,9 +8504,10 @@ struct repeat_fn {
 
 /// Makes one epoch of k epochs: `repeat(k)`, or without end: `repeat()`.
 ///
-/// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i mod n of epoch e * k + i / n
-/// before the stage, so a shuffle before it is a new one each time round. Batches after it straddle the seams. `repeat()` has 2^63
-/// positions and one epoch: asking for another is `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
+/// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i
+/// mod n of epoch e * k + i / n before the stage, so a shuffle before it is a new one each time round.
+/// Batches after it straddle the seams. `repeat()` has 2^63 positions and one epoch: asking for another is
+/// `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
 /// Free for all threads.
 ///
 ///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs
@@ -8053,9 +8602,11 @@ struct shard_fn {
 
 /// Says which part of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
-/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of every global step. That
-/// is why the samples of step s do not depend on the number of ranks, and why a run may go on with another number.
-/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is not below world_size.
+/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
+/// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
+/// may go on with another number.
+/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
+/// not below world_size.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
 inline constexpr detail::shard_fn shard{};
@@ -8072,13 +8623,16 @@ namespace penstock::inline v0_1::detail {
   return rng(seed, epoch, 0, stream)();
 }
 
-/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the lanes into windows.
+/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the
+/// lanes into windows.
 ///
-/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up to `window` pieces of
-/// one lane. Windows therefore never cross a lane's border, and a shuffle inside each window is a bijection on the whole.
+/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up
+/// to `window` pieces of one lane. Windows therefore never cross a lane's border, and a shuffle inside each
+/// window is a bijection on the whole.
 class shuffle_table {
  public:
-  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes, std::uint64_t key)
+  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
+                std::uint64_t key)
       : size_(starts.back()),
         lanes_(lanes),
         lane_length_(size_ / lanes),
@@ -8124,7 +8678,8 @@ class shuffle_table {
     window_places_.push_back(size_);
     window_pieces_.push_back(piece_places_.size());
     mixes_.reserve(windows);
-    for (std::uint64_t w = 0; w < windows; ++w) mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
+    for (std::uint64_t w = 0; w < windows; ++w)
+      mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
   }
 
   /// The source index at index p of the epoch.
@@ -8140,11 +8695,13 @@ class shuffle_table {
     const std::uint64_t w = first + last_not_above(window_places_.data() + first, count, place);
     place = window_places_[w] + mixes_[w](place - window_places_[w]);
     const std::uint64_t piece = window_pieces_[w];
-    return place + piece_shifts_[piece + last_not_above(piece_places_.data() + piece, window_pieces_[w + 1] - piece, place)];
+    return place + piece_shifts_[piece + last_not_above(piece_places_.data() + piece,
+                                                        window_pieces_[w + 1] - piece, place)];
   }
 
   /// The index of the epoch at which source index i stands, which lies in shard `number`.
-  [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number, std::uint64_t i) const noexcept {
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number,
+                                       std::uint64_t i) const noexcept {
     std::uint64_t place = shard_places_[number] + (i - shard_start);
     const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
     place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
@@ -8183,7 +8740,8 @@ struct window {
   std::uint64_t shards;
 };
 
-/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays in few of them.
+/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays
+/// in few of them.
 struct lanes {
   constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
   std::uint64_t count;
@@ -8195,12 +8753,15 @@ class shuffle_order {
   struct bound {
     std::uint64_t epoch = 0;
     permutation shuffled;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, shuffled(index)}; }
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+      return {epoch, shuffled(index)};
+    }
   };
 
   shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
     if (size_ >= permutation::max_size) {
-      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
     }
   }
 
@@ -8220,10 +8781,11 @@ class shuffle_order {
   std::uint64_t seed_;
 };
 
-/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each window of shards.
+/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each
+/// window of shards.
 ///
-/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms for 10,000 shards)
-/// holds it. What `bind` returns is immutable and needs no lock.
+/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms
+/// for 10,000 shards) holds it. What `bind` returns is immutable and needs no lock.
 class windowed_shuffle_order {
  public:
   class bound {
@@ -8231,7 +8793,9 @@ class windowed_shuffle_order {
     bound() = default;
     bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
         : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch_, (*table_)(index)}; }
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch_, (*table_)(index)};
+    }
 
    private:
     std::uint64_t epoch_ = 0;
@@ -8242,16 +8806,22 @@ class windowed_shuffle_order {
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
       : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
     if (in.size >= permutation::max_size) {
-      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()").in_stage("shuffle");
+      throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
     }
-    if (window_ == 0) throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+    if (window_ == 0)
+      throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]").in_stage("shuffle");
+      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
+          .in_stage("shuffle");
     }
-    starts_ = in.starts ? std::move(in.starts) : std::make_shared<const std::vector<std::uint64_t>>(
-                                                     std::vector<std::uint64_t>{0, in.size});
+    starts_ =
+        in.starts
+            ? std::move(in.starts)
+            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size)).in_stage("shuffle");
+      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
+          .in_stage("shuffle");
     }
   }
 
@@ -8263,7 +8833,8 @@ class windowed_shuffle_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     if (upstream.index >= size()) return std::nullopt;
     const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
-    return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+    return position{upstream.epoch,
+                    table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
   }
 
  private:
@@ -8284,7 +8855,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch));
+    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
+                                                              detail::shuffle_key(seed_, epoch));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;
@@ -8315,7 +8887,9 @@ struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
 
-  [[nodiscard]] windowed_shuffle_order make(order_input in) const { return {std::move(in), seed, shards, lane_count}; }
+  [[nodiscard]] windowed_shuffle_order make(order_input in) const {
+    return {std::move(in), seed, shards, lane_count};
+  }
   [[nodiscard]] std::string describe() const {
     return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
            (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
@@ -8336,7 +8910,8 @@ struct shuffle_fn {
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
     return {seed, w.shards, 1};
   }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w, lanes l) const noexcept {
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
+                                                            lanes l) const noexcept {
     return {seed, w.shards, l.count};
   }
 };
@@ -8346,17 +8921,20 @@ struct shuffle_fn {
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every sample may be followed by any
-/// other, so storage sees single random reads.
+/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every
+/// sample may be followed by any other, so storage sees single random reads.
 ///
-/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in each such window: reads
-/// stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per position (30 to 60 ns).
+/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in
+/// each such window: reads stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per
+/// position (30 to 60 ns).
 ///
-/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position p is in lane p mod C, and
-/// each rank takes its part of a global step sorted by lane, so a node reads about shards / nodes of the data. The sequence depends on C
-/// and not on the number of ranks: choose C as a multiple of the nodes there may ever be.
+/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position
+/// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
+/// shards / nodes of the data. The sequence depends on C and not on the number of ranks: choose C as a
+/// multiple of the nodes there may ever be.
 ///
-/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all threads.
+/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
+/// threads.
 ///
 ///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
@@ -8372,10 +8950,13 @@ class skip_order {
  public:
   struct bound {
     std::uint64_t epoch = 0, skipped = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index + skipped}; }
+    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+      return {epoch, index + skipped};
+    }
   };
 
-  skip_order(order_input in, std::uint64_t count) : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+  skip_order(order_input in, std::uint64_t count)
+      : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
     if (!in.starts || skipped_ == 0) {
       starts_ = std::move(in.starts);
       return;
@@ -8431,10 +9012,11 @@ struct skip_fn {
 
 /// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
 ///
-/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads. Nothing is read to get
-/// past what is dropped.
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads.
+/// Nothing is read to get past what is dropped.
 ///
-///     auto train = source | skip(5000) | shuffle(seed);   // the first 5000 stored samples are kept for validation
+/// the first 5000 stored samples are kept for validation
+///     auto train = source | skip(5000) | shuffle(seed);
 ///     auto valid = source | take(5000);
 inline constexpr detail::skip_fn skip{};
 
@@ -8506,8 +9088,8 @@ struct take_fn {
 
 /// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
 ///
-/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After a shuffle the samples
-/// differ from epoch to epoch, before it they are the same ones.
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After
+/// a shuffle the samples differ from epoch to epoch, before it they are the same ones.
 ///
 ///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};
@@ -8887,6 +9469,23 @@ class from_source {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    /// The mean payload of a sample, from a few of them.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      if constexpr (requires(const element& e) {
+                      e.size();
+                      sizeof(*e.data());
+                    }) {
+        const auto count = static_cast<std::uint64_t>(std::size(*range_)), step = count / 16 + 1;
+        std::uint64_t bytes = 0, seen = 0;
+        for (std::uint64_t i = 0; i < count; i += step, ++seen) {
+          const element& e = std::begin(*range_)[static_cast<difference>(i)];
+          bytes += e.size() * sizeof(*e.data());
+        }
+        return seen == 0 ? 0 : bytes / seen;
+      } else {
+        return sizeof(element);
+      }
+    }
 
    private:
     using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
@@ -9190,7 +9789,7 @@ struct generated_fn {
 /// Throws `errc::argument` for starts that do not fit; f's exceptions pass through.
 ///
 ///     auto squares = generated(1'000, [](std::uint64_t i) { return i * i; });
-///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.normal(); });
+///     auto noise = generated(1'000, [](std::uint64_t, rng& r) { return r.uniform(-1, 1); });
 inline constexpr generated_fn generated{};
 
 }  // namespace penstock::inline v0_1
@@ -11449,7 +12048,7 @@ class copying_worker {
   static constexpr bool views = false;
   sample_cursor at;
 
-  void begin(const Session& session, bool in_order) noexcept {
+  void begin(Session& session, bool in_order) noexcept {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
@@ -11546,7 +12145,7 @@ class copying_worker {
     window_shard_ = at.tables;
   }
 
-  const Session* session_ = nullptr;
+  Session* session_ = nullptr;
   const shard_index* window_shard_ = nullptr;
   buffer window_;
   std::uint64_t window_begin_ = 0;
@@ -11564,7 +12163,7 @@ class viewing_worker {
   static constexpr bool views = true;
   sample_cursor at;
 
-  void begin(const Session& session, bool) noexcept { session_ = &session; }
+  void begin(Session& session, bool) noexcept { session_ = &session; }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
@@ -11575,7 +12174,7 @@ class viewing_worker {
   }
 
  private:
-  const Session* session_ = nullptr;
+  Session* session_ = nullptr;
 };
 
 template <class Session>
@@ -12488,7 +13087,8 @@ struct batch_stage {
   template <class Name, class V>
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none) return mistake::open_sample_in_batch;
+    if constexpr (shape == shape_class::none)
+      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;
@@ -12674,6 +13274,8 @@ struct decode_stage {
       return mistake::decode_nothing;
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       return mistake::not_a_codec;
+    } else if constexpr (by_name && !detail::names_differ<basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
+      return mistake::field_twice;
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
@@ -12685,7 +13287,7 @@ struct decode_stage {
                      ? mistake::none
                      : mistake::codec_wants_bytes;
         }
-      } else if constexpr (element::size != 1) {
+      } else if constexpr (element::size != 1 || sizeof...(Codecs) != 1) {
         return mistake::decode_which_field;
       } else {
         return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;
@@ -12890,13 +13492,14 @@ struct fields_stage {
   template <class Context>
   static consteval mistake diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
-    if constexpr (any_record<element>) {
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
-    } else if constexpr (!open_sample<element>) {
+    if constexpr (!any_record<element> && !open_sample<element>)
       return mistake::fields_need_names;
-    } else {
-      return detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>() ? mistake::none : mistake::field_twice;
-    }
+    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
+      return mistake::field_twice;
+    else if constexpr (any_record<element>)
+      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
+    else
+      return mistake::none;
   }
 
  private:

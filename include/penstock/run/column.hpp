@@ -119,6 +119,8 @@ class fixed_column {
   }
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
 
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     if constexpr (stored::scalar) {
@@ -172,6 +174,7 @@ class flexible_column {
 
   void begin(std::size_t slots) {
     if (entries_.size() < slots) entries_.resize(slots);
+    if (stacks && !aside_) drop_pieces();  // the shape is known now
     for (auto& p : pieces_) p.used = 0;
     piece_ = 0;
     ++round_;
@@ -210,6 +213,18 @@ class flexible_column {
       const bool aside = other.is_aside(first + i);
       write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i), other.shape_at(first + i)));
     }
+  }
+
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    std::uint64_t bytes = memory_.capacity();
+    for (const piece& p : pieces_) bytes += p.bytes.capacity();
+    return bytes;
+  }
+  /// Gives all memory back.
+  void release() noexcept {
+    drop_pieces();
+    memory_.release();
   }
 
   /// The shape of the values of the last round, and what a block that begins may expect.
@@ -251,6 +266,10 @@ class flexible_column {
     return where;
   }
 
+  void drop_pieces() noexcept {
+    for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
+    pieces_.clear();
+  }
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
   [[nodiscard]] const extents& shape_at(std::size_t slot) const { return is_aside(slot) ? entries_[slot].shape : shape_; }
 
@@ -350,6 +369,8 @@ class whole_column {
   void finish(std::size_t, std::size_t, std::size_t) {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
+  void release() noexcept {}
   [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
 
  private:

@@ -76,6 +76,13 @@ class column_set {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
   }
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); }, columns_);
+  }
+  void release() noexcept {
+    each([](auto& column) { column.release(); });
+  }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
     return std::get<I>(columns_);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/device/host.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/chunk_feed.hpp>
+#include <penstock/run/detail/engine_parts.hpp>
 #include <penstock/run/direct_feed.hpp>
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
@@ -36,47 +36,6 @@
 
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
-struct device_of {
-  using type = host;
-  static type get(const Plan&) { return {}; }
-};
-template <class Plan>
-struct device_of<Plan, true> {
-  using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
-};
-
-/// What a plan over an indexed source has of a front: nothing.
-struct no_front {
-  no_front(no_front, std::size_t) {}
-  no_front() = default;
-  void restart() const noexcept {}
-  void stop() const noexcept {}
-};
-
-template <class Plan, bool Forward = plan_parts<Plan>::forward>
-struct front_of {
-  using type = no_front;
-  static no_front make(const Plan&) { return {}; }
-};
-template <class Plan>
-struct front_of<Plan, true> {
-  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
-  static auto make(const Plan& p) { return make_front(p); }
-};
-
-template <class V>
-struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
-template <class... Fields>
-struct all_fixed<record<Fields...>>
-    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
-
-}  // namespace detail
 
 /// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a time is its consumer.
 template <class Plan>
@@ -145,6 +104,10 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
+      } else if (options_.memory && opened_ != delivered_ && account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+        p->columns.release();  // batches have grown: with fewer of them then
+        pool_.give_back(p);
+        return;
       }
       try {
         prepare(*p);
@@ -171,6 +134,8 @@ class engine {
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
+    largest_ = std::max(largest_, p->columns.held());
+    sizes_known_ = true;
     if constexpr (session_type::copies && parts::direct) send_ahead();
     return p;
   }
@@ -356,6 +321,10 @@ class engine {
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
+    if constexpr (detail::all_fixed<typename parts::element>::value) {
+      largest_ = std::max(largest_, p.columns.held());
+      sizes_known_ = true;
+    }
     if constexpr (!parts::direct) {
       if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
     }
@@ -363,9 +332,9 @@ class engine {
   [[nodiscard]] bool room_for_another() {
     const std::size_t made = pool_.made();
     if (!options_.memory || made == 0) return true;
+    if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-    if (held == 0) return false;  // sizes show with the first batch
-    return held + held / made <= *options_.memory;
+    return largest_ <= *options_.memory / (made + 1) && held + largest_ <= *options_.memory;
   }
 
   [[nodiscard]] bool wait_for(std::uint64_t s) {
@@ -483,6 +452,8 @@ class engine {
   payload_pool<payload_type> pool_;
   std::array<extents, columns_type::size> shapes_{};
   std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t largest_ = 0;  // bytes of a block
+  bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
   std::uint64_t started_, last_wait_ns_ = 0;

@@ -122,7 +122,7 @@ run_options options_of(const Plan& p) {
   std::uint64_t first_seed = 0;
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       const auto& stage = std::get<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {

@@ -80,15 +80,16 @@ class run {
     iterator() = default;
     explicit iterator(run* owner) : owner_(owner) {}
     [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
+    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks for three.
     iterator& operator++() {
-      owner_->fetch();
+      owner_->move_on();
       return *this;
     }
-    void operator++(int) { owner_->fetch(); }
+    void operator++(int) { owner_->move_on(); }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
 
    private:
-    [[nodiscard]] bool done() const { return owner_->at_end_; }
+    [[nodiscard]] bool done() const { return owner_->is_at_end(); }
     run* owner_ = nullptr;
   };
 
@@ -159,6 +160,7 @@ class run {
     allowed_ = other.allowed_;
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
+    pending_ = other.pending_;
     return *this;
   }
   ~run() { close(); }
@@ -283,8 +285,17 @@ class run {
       row_ = nullptr;
   }
 
+  void move_on() {
+    release();
+    pending_ = true;
+  }
+  [[nodiscard]] bool is_at_end() {
+    if (pending_) fetch();
+    return at_end_;
+  }
   void fetch() {
     release();
+    pending_ = false;
     try {
       while (true) {
         if constexpr (parts::batched) {
@@ -306,6 +317,7 @@ class run {
   }
 
   [[nodiscard]] value_type& current() {
+    if (pending_) fetch();
     if constexpr (parts::batched)
       return batch_;
     else
@@ -363,7 +375,7 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
-  bool at_end_ = false;
+  bool at_end_ = false, pending_ = false;
 };
 
 namespace detail {

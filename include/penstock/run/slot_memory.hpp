@@ -52,7 +52,7 @@ class slot_memory {
     account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
   }
 
- private:
+  /// Gives it back to the session.
   void release() noexcept {
     if (data_ == nullptr) return;
     session_->deallocate(data_, capacity_);
@@ -61,6 +61,7 @@ class slot_memory {
     capacity_ = 0;
   }
 
+ private:
   Session* session_ = nullptr;
   memory_account* account_ = nullptr;
   std::byte* data_ = nullptr;

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""report.py BUILD_FOLDER [--quick] [--keep] [--rows 1,4a,9] [--pairs N] [--markdown FILE]
+
+Runs all benchmark programs of a build and prints one table: the bar, the lower quartile of the paired ratios,
+the median, and whether the bar is met. run.sh builds and calls this. Status 1 when a program fails; a missed
+bar is a line of the table, not a failure.
+"""
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+CXX = re.compile(r"CMAKE_CXX_COMPILER(?::\w+)?=(.*)")
+FLAGS = re.compile(r"CMAKE_CXX_FLAGS(?:_RELEASE)?(?::\w+)?=(.*)")
+
+# The programs in the order of the table, and the rows that each can give.
+PROGRAMS = (
+    ("bench_fused", ("1", "1b", "1c", "2", "2b")),
+    ("instructions", ("i1", "i1b", "i1c", "i2", "i2b")),
+    ("bench_handoff", ("3a", "3b")),
+    ("bench_memory_samples", ("4a", "4b", "5")),
+    ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c")),
+    ("bench_cold", ("9a", "9b")),
+    ("bench_many_shards", ("10a", "10b")),
+    ("bench_order_permutation", ("11a", "11b")),
+    ("bench_footprint", ("12a", "12b", "12c")),
+    ("compile_time", ("13a", "13b", "13c")),
+    ("bench_stall", ("14a", "14b", "14c")),
+)
+INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0"}
+
+
+def processor():
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def build_facts(build):
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    compiler = CXX.search(cache).group(1)
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
+    flags = " ".join(text for text in FLAGS.findall(cache) if text)
+    return compiler, version.stdout.splitlines()[0], flags
+
+
+def wanted(rows, patterns):
+    """The rows that were asked for: `4` asks for 4a and 4b too, and `i` for all counts of instructions."""
+
+    def asked(row):
+        return any(row == p or re.fullmatch(re.escape(p) + "[a-z]", row) or (p == "i" and row[0] == "i")
+                   for p in patterns)
+
+    return [row for row in rows if not patterns or asked(row)]
+
+
+def command_of(program, rows, build, compiler, options):
+    quick = ["--quick"] if options.quick else []
+    if program == "instructions":
+        bars = [f"{row[1:]}:{INSTRUCTION_BARS[row]}" for row in rows]
+        return [[sys.executable, str(HERE / "instructions.py"), str(build / "bench" / "bench_fused"), *bars, *quick]]
+    if program == "compile_time":
+        base = [sys.executable, str(HERE / "compile_time" / "measure.py"), "--compiler", compiler, *quick]
+    else:
+        base = [str(build / "bench" / program), "--dir", str(build), *quick]
+        base += ["--keep"] if options.keep else []
+        base += ["--pairs", str(options.pairs)] if options.pairs else []
+    if not options.rows:
+        return [base]
+    return [[*base, "--row", row] for row in rows]
+
+
+def run(command, lines):
+    """Passes on what a program says and keeps its rows; false when it failed."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("row\t"):
+                lines.append(line.rstrip("\n").split("\t")[1:])
+                print("\r" + " ".join(lines[-1][:1] + lines[-1][3:6]), file=sys.stderr, flush=True)
+    return process.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--pairs", type=int, default=0)
+    parser.add_argument("--markdown", type=pathlib.Path, help="also write the table to this file")
+    options = parser.parse_args()
+    patterns = [p for p in options.rows.split(",") if p]
+    compiler, version, flags = build_facts(options.build)
+    lines, failed = [], []
+    for program, rows in PROGRAMS:
+        asked = wanted(rows, patterns)
+        for command in command_of(program, asked, options.build, compiler, options) if asked else []:
+            if not run(command, lines):
+                failed.append(" ".join(command))
+
+    heads = ("row", "what", "bar", "quartile", "median", "", "notes")
+    out = [
+        f"{processor()}, {len(os.sched_getaffinity(0))} processors; {platform.system()} {platform.release()}",
+        f"{datetime.datetime.now().astimezone().isoformat(timespec='seconds')}; {version}; {flags}",
+        "command: bench/run.sh " + " ".join(sys.argv[2:]),
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+    ]
+    out += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    if options.quick:
+        out += ["", "A quick run: it shows that the programs work; the figures are noise."]
+    print("\n".join(out))
+    if options.markdown:
+        options.markdown.write_text("\n".join(out) + "\n", encoding="utf-8")
+    for command in failed:
+        print(f"failed: {command}", file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/plan.hpp>
+#include <penstock/core/shape_class.hpp>
+#include <penstock/device/host.hpp>
+#include <penstock/run/front.hpp>
+#include <penstock/run/parts.hpp>
+#include <penstock/run/serial_front.hpp>
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/// What an engine is made of, by plan: its device, its front, and whether its elements are numbers.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
+struct device_of {
+  using type = host;
+  static type get(const Plan&) { return {}; }
+};
+template <class Plan>
+struct device_of<Plan, true> {
+  using in = typename plan_parts<Plan>::in;
+  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+};
+
+/// What a plan over an indexed source has of a front: nothing.
+struct no_front {
+  no_front(no_front, std::size_t) {}
+  no_front() = default;
+  void restart() const noexcept {}
+  void stop() const noexcept {}
+};
+
+template <class Plan, bool Forward = plan_parts<Plan>::forward>
+struct front_of {
+  using type = no_front;
+  static no_front make(const Plan&) { return {}; }
+};
+template <class Plan>
+struct front_of<Plan, true> {
+  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
+  static auto make(const Plan& p) { return make_front(p); }
+};
+
+template <class V>
+struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
+template <class... Fields>
+struct all_fixed<record<Fields...>>
+    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/front.hpp>
+
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <algorithm>
+#include <list>
+#include <vector>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+namespace {
+
+template <class Plan>
+std::vector<int> read(const Plan& plan, std::uint64_t epoch = 0) {
+  auto front = ps::make_front(plan);
+  front.rewind(epoch);
+  std::vector<int> all;
+  for (int item = 0; front.next(item);) all.push_back(item);
+  return all;
+}
+
+auto list(int n) {
+  const auto all = numbers(n);
+  return ps::from(std::list<int>(all.begin(), all.end()));
+}
+
+}  // namespace
+
+TEST_CASE("run/front: take, skip, repeat and shard do on samples what they do on positions") {
+  CHECK(read(list(5) | ps::take(3)) == std::vector<int>{0, 1, 2});
+  CHECK(read(list(5) | ps::skip(3)) == std::vector<int>{3, 4});
+  CHECK(read(list(5) | ps::skip(9)).empty());
+  CHECK(read(list(3) | ps::repeat(2) | ps::skip(2) | ps::take(3)) == std::vector<int>{2, 0, 1});
+  CHECK(read(list(7) | ps::shard(1, 3)) == std::vector<int>{1, 4});
+  CHECK(read(list(0) | ps::repeat()).empty());
+  CHECK(read(list(2) | ps::repeat() | ps::take(5)) == std::vector<int>{0, 1, 0, 1, 0});
+}
+
+TEST_CASE("run/front: a shuffle buffer gives every sample once") {
+  auto all = read(list(100) | ps::shuffle_buffer(9, 1));
+  CHECK(all != numbers(100));
+  CHECK(read(list(100) | ps::shuffle_buffer(9, 1), 1) != all);
+  std::sort(all.begin(), all.end());
+  CHECK(all == numbers(100));
+}

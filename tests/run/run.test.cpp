@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/run.hpp>
+
+#include <penstock/device/simulated.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+
+#include "support/catch.hpp"
+#include "support/engine_test.hpp"
+#include "support/test_data.hpp"
+
+#include <cstdint>
+#include <iterator>
+#include <ranges>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ps = penstock;
+using namespace engine_test;
+
+namespace {
+
+constexpr auto identity = [](std::uint64_t i) { return i; };
+
+/// Opens a plan and goes away at some moment: after some batches and some time.
+template <class Plan>
+void leave_early(const Plan& plan, ps::rng& draw) {
+  auto run = plan.open();
+  const std::uint64_t batches = draw.below(6);
+  std::uint64_t seen = 0;
+  std::vector<typename decltype(run)::value_type> held;
+  const bool holds = draw.chance(0.3);
+  if (draw.chance(0.2)) run.request_stop();
+  while (seen < batches) {
+    auto b = run.next();
+    if (!b) break;
+    ++seen;
+    if (holds && held.size() < 1) held.push_back(std::move(*b));
+  }
+  if (draw.chance(0.5)) std::this_thread::sleep_for(std::chrono::microseconds(draw.below(200)));
+  if (draw.chance(0.3)) {
+    std::thread other([moved = std::move(held)]() mutable { moved.clear(); });
+    { auto gone = std::move(run); }
+    other.join();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("run/run: its types are what the standard asks for") {
+  const auto plan = ps::generated(10, identity) | ps::batch(2);
+  using run_type = decltype(plan.open());
+  static_assert(std::ranges::input_range<run_type>, "a run is an input range");
+  static_assert(!std::is_copy_constructible_v<run_type> && std::is_nothrow_move_constructible_v<run_type>, "a run is move-only");
+  static_assert(std::input_iterator<run_type::iterator> && std::copyable<run_type::iterator>, "an iterator is one copyable pointer");
+  static_assert(!std::is_copy_constructible_v<run_type::value_type>, "a batch is move-only");
+  auto run = plan.open();
+  std::uint64_t sum = 0;
+  for (auto&& b : run | std::views::take(3)) sum += b.values()[0];
+  CHECK(sum == 0 + 2 + 4);
+  std::uint64_t whole = 0;
+  for (auto&& b : plan) whole += b.size();
+  CHECK(whole == 10);
+}
+
+TEST_CASE("run/run: take(3) asks for three batches and no more") {
+  auto run = (ps::generated(40, identity) | ps::batch(2)).open();
+  for (auto&& b : run | std::views::take(3)) CHECK(b.size() == 2);
+  CHECK(run.state().step == 3);
+}
+
+TEST_CASE("run/run: stopping at any moment ends it, hundreds of times") {
+  const penstock_test::deadline guard("leave early", std::chrono::seconds(120));
+  ps::rng draw(7, 0, 0);
+  const int rounds = penstock_test::long_tests() ? 3000 : 150;
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned workers = static_cast<unsigned>(draw.below(8));
+    const auto depth = ps::prefetch(1 + draw.below(5));
+    const auto end = ps::workers(workers);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::shuffle(3) | ps::batch(5) | depth | end, draw);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::filter([](std::uint64_t x) { return x % 2 == 0; }) | ps::batch(3) | depth | end, draw);
+    leave_early(ps::plan(counting_source(200)) | ps::map(slowly{}) | ps::shuffle_buffer(9) | ps::batch(5) | depth | end, draw);
+    leave_early(ps::generated(200, words_of) | ps::map([](const numbers& v) { return v[0]; }) | ps::map(slowly{}) | ps::shuffle_buffer(5) |
+                    ps::batch(5) | ps::steps(70) | depth | end,
+                draw);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::batch(5) | ps::pin_and_copy(ps::simulated{}) | end, draw);
+  }
+}
+
+TEST_CASE("run/run: request_stop from another thread ends the loop, also while it waits") {
+  const penstock_test::deadline guard("request_stop");
+  for (const unsigned workers : {0u, 1u, 3u}) {
+    const auto plan = ps::generated(1'000'000, identity) | ps::map([](std::uint64_t x) {
+                        std::this_thread::sleep_for(std::chrono::microseconds(50));
+                        return x;
+                      }) |
+                      ps::batch(10'000) | ps::workers(workers);
+    auto run = plan.open();
+    std::thread other([&run] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      run.request_stop();
+    });
+    for (auto&& b : run.epoch(0)) CHECK(b.size() == 10'000);
+    other.join();
+    CHECK(run.stopped());
+    CHECK(run.state().step < 100);
+    CHECK(run.next().ended());
+  }
+}
+
+TEST_CASE("run/run: stop tokens, stopped before and later") {
+  const penstock_test::deadline guard("stop_token");
+  for (const unsigned workers : {0u, 2u}) {
+    const auto plan = ps::generated(1000, identity) | ps::map(slowly{}) | ps::batch(5) | ps::workers(workers);
+    std::stop_source stop;
+    auto later = plan.open(stop.get_token());
+    std::uint64_t seen = 0;
+    for (auto&& b : later.epoch(0)) {
+      seen += b.size() / 5;
+      if (seen == 10) stop.request_stop();
+    }
+    CHECK(seen == 10);
+    CHECK(later.stopped());
+    CHECK(later.state().step == 10);
+    auto before = plan.open(stop.get_token());
+    CHECK(before.stopped());
+    CHECK(before.next().ended());
+    for (auto&& b : before.epoch(0)) FAIL("a stopped run gave a batch of " << b.size());
+    auto going_on = plan.open(later.state(), std::stop_token{});
+    auto b = going_on.next();
+    REQUIRE(static_cast<bool>(b));
+    CHECK(values_of(*b)[0] == 50);
+  }
+}
+
+TEST_CASE("run/run: the state of a stopped run is of what was delivered, though more was gathered") {
+  const penstock_test::deadline guard("state when stopped");
+  std::atomic<bool> broken{true};
+  const auto plan = ps::generated(300, [](std::uint64_t x) { return std::vector<std::uint64_t>(1, x); }) |
+                    ps::map([&broken](const numbers& v) {
+                      if (v[0] == 77 && broken.load()) throw std::runtime_error("77");
+                      return v[0];
+                    }) |
+                    ps::shuffle_buffer(10) | ps::filter([](std::uint64_t) { return true; }) | ps::batch(30) | ps::workers(2);
+  broken = false;
+  const auto whole = read_plan(plan, 1)[0];
+  broken = true;
+  auto run = plan.open();
+  batches got;
+  CHECK_THROWS_AS([&] { for (auto&& b : run.epoch(0)) got.push_back(values_of(b)); }(), std::runtime_error);
+  broken = false;
+  auto again = plan.open(run.state());
+  for (auto&& b : again.epoch(0)) got.push_back(values_of(b));
+  CHECK(got == whole);
+}
+
+TEST_CASE("run/run: batches outlive their run and may be dropped in another thread") {
+  const penstock_test::deadline guard("batches outlive");
+  for (const unsigned workers : {0u, 1u, 4u}) {
+    using plan_type = decltype(ps::generated(100, identity) | ps::batch(10) | ps::workers(1) | ps::prefetch(3));
+    std::vector<typename ps::run<plan_type>::value_type> held;
+    {
+      const plan_type plan = ps::generated(100, identity) | ps::batch(10) | ps::workers(workers) | ps::prefetch(3);
+      auto run = plan.open();
+      for (int i = 0; i < 3; ++i) held.push_back(std::move(*run.next()));
+    }
+    for (std::size_t i = 0; i < 3; ++i) CHECK(held[i].values()[0] == i * 10);
+    CHECK(held[1].positions().size() == 10);
+    CHECK(held[2].keys()[0] == "20");
+    std::thread([last = std::move(held)]() mutable { last.clear(); }).join();
+  }
+}
+
+TEST_CASE("run/run: asking while holding every batch says how many and what to do; then it goes on") {
+  const penstock_test::deadline guard("holding every batch");
+  for (const unsigned workers : {0u, 2u}) {
+    for (const std::uint64_t depth : {2u, 4u}) {
+      auto run = (ps::generated(100, identity) | ps::batch(5) | ps::workers(workers) | ps::prefetch(depth - 1)).open();
+      std::vector<typename decltype(run)::value_type> held;
+      for (std::uint64_t i = 0; i < depth; ++i) held.push_back(std::move(*run.next()));
+      auto refused = run.next();
+      REQUIRE(refused.failure != nullptr);
+      try {
+        std::rethrow_exception(refused.failure);
+      } catch (const ps::error& e) {
+        CHECK(e.code() == ps::errc::argument);
+        const std::string count = std::to_string(depth);
+        CHECK_THAT(e.what(), penstock_test::contains("you hold " + count + " of " + count + " batches") && penstock_test::contains("prefetch(n)"));
+      }
+      CHECK_FALSE(run.stopped());
+      held.erase(held.begin());
+      auto next = run.next();
+      REQUIRE(static_cast<bool>(next));
+      CHECK(values_of(*next)[0] == depth * 5);
+    }
+  }
+}
+
+TEST_CASE("run/run: an exception in the loop's body, a break, and a move of the run") {
+  const penstock_test::deadline guard("loop bodies");
+  const auto plan = ps::generated(500, identity) | ps::map(slowly{}) | ps::batch(5) | ps::workers(3);
+  for (int i = 0; i < 20; ++i) {
+    CHECK_THROWS_AS(
+        [&] {
+          for (auto&& b : plan)
+            if (b.step() == static_cast<std::uint64_t>(i)) throw std::logic_error("the body");
+        }(),
+        std::logic_error);
+  }
+  auto run = plan.open();
+  for (auto&& b : run.epoch(0))
+    if (b.step() == 3) break;
+  auto moved = std::move(run);
+  auto fifth = moved.next();
+  REQUIRE(static_cast<bool>(fifth));
+  CHECK(fifth->step() == 4);
+  fifth = {};
+  auto other = plan.open();
+  ps::state far;
+  {
+    auto probe = plan.open();
+    for (auto epoch : probe.epochs(4))
+      for (auto&& b : epoch)
+        if (epoch.number() == 3 && b.step() == 2) {
+          far = probe.state();
+          break;
+        }
+  }
+  other = plan.open(far);
+  auto restored = other.next();  // what a run was given is moved with it
+  REQUIRE(static_cast<bool>(restored));
+  CHECK(restored->epoch() == 3);
+  CHECK(restored->step() == 3);
+}
+
+TEST_CASE("run/run: many threads open and read plans at once") {
+  const penstock_test::deadline guard("many runs");
+  const auto plan = ps::generated(300, identity) | ps::map(slowly{}) | ps::shuffle(5) | ps::batch(7) | ps::workers(2);
+  const auto expected = read_plan(plan, 2);
+  std::vector<int> wrong(6, 0);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < wrong.size(); ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 5; ++i) wrong[t] += read_plan(plan, 2) != expected;
+      });
+  }
+  CHECK(wrong == std::vector<int>(6, 0));
+}
+
+TEST_CASE("run/run: counters add up") {
+  const penstock_test::deadline guard("counters");
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (ps::generated(103, identity) | ps::map(slowly{}) | ps::batch(10) | ps::workers(workers)).open();
+    for (auto&& b : run.epoch(0)) CHECK(b.size() > 0);
+    const ps::run_counters c = run.counters();
+    CHECK(c.samples == 103);
+    CHECK(c.batches == 11);
+    CHECK(c.bytes == 103 * 8);
+    CHECK(c.workers == workers);
+    REQUIRE(c.stages.size() == 2);
+    CHECK(c.stages[0].name == "generated");
+    CHECK(c.stages[1].name == "map");
+    CHECK(c.stages[1].samples == 103);
+    CHECK(c.bytes_held > 0);
+    CHECK(run.steps_per_epoch() == 11);
+  }
+}
+
+TEST_CASE("run/run: plans that ranks would leave at different times are refused") {
+  const auto kept = ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });
+  CHECK_THROWS_WITH((kept | ps::batch(4)).open(), penstock_test::contains("`lockstep` is lost by filter; write steps(n) after batch"));
+  CHECK_THROWS_WITH((ps::plan(counting_source(9)) | ps::shard(0, 2) | ps::batch(4)).open(), penstock_test::contains("only be read forward"));
+  CHECK_NOTHROW((kept | ps::batch(4) | ps::steps(3)).open());
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every block of README.md is what it says it is.
+
+A line `<!-- ... -->` before a block names the check; a block without one is a fault.
+  in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
+  printed by NAME     the program given as --NAME prints it (the same)
+  sentence            the library has this message
+  fails with the next block   the code does not compile, and that is the one error
+  configures          the lines make a program of a CMake project that is built and run
+Relative links must lead to something. Without --compiler only what needs no program is checked.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from source_tree import ROOT, finish
+
+BLOCK = re.compile(r"(?:<!-- (?P<check>[^>]*) -->\n)?```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+HEAD = """#include <penstock/penstock.hpp>
+#include <string>
+#include <vector>
+namespace ps = penstock;
+const std::vector<std::string> words;
+"""
+MAIN = HEAD + """int main() {
+  int sum = 0;
+  for (auto&& b : ps::from(std::vector<int>{1, 2, 3}) | ps::batch(2))
+    for (const int x : b) sum += x;
+  return sum == 6 ? 0 : 1;
+}
+"""
+
+
+def squeeze(text):
+    return re.sub(r"\s+", "", text)
+
+
+def sentences():
+    text = (ROOT / "include/penstock/core/mistake.hpp").read_text(encoding="utf-8")
+    return squeeze(re.sub(r'"\s*\n\s*"', "", text))
+
+
+def compile_error(code, options):
+    """The first error of the code, or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "wrong.cpp"
+        body = "int main() {\n" + code + "for (auto&& b : loader) (void)b;\n}\n"
+        source.write_text(HEAD + body, encoding="utf-8")
+        command = [options.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    errors = re.findall(r"error: (.*)", done.stderr)
+    return errors[0] if len(errors) == 1 else "several errors: " + " / ".join(errors)
+
+
+def run(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else f"{command[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def configures(lines, options):
+    """What goes wrong with a project of these lines, or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        fault = run("cmake", "--install", options.build, "--prefix", place / "prefix")
+        if fault:
+            return fault
+        (place / "main.cpp").write_text(MAIN, encoding="utf-8")
+        (place / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
+            "add_executable(my_training main.cpp)\n" + lines, encoding="utf-8")
+        return (run("cmake", "-S", place, "-B", place / "build", "-G", options.generator,
+                    f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={place / 'prefix'}",
+                    f"-DFETCHCONTENT_SOURCE_DIR_PENSTOCK={ROOT}")
+                or run("cmake", "--build", place / "build") or run(place / "build/my_training"))
+
+
+def faults_of(text, options):
+    known, wrong = sentences(), None
+    for match in BLOCK.finditer(text):
+        check, block = match["check"] or "", match["text"]
+        where = f"README.md:{text.count(chr(10), 0, match.start()) + 1}"
+        if check.startswith("in "):
+            file = ROOT / check[3:]
+            if not file.exists() or squeeze(block) not in squeeze(file.read_text(encoding="utf-8")):
+                yield f"{where}: this is not in {check[3:]}"
+        elif check.startswith("printed by "):
+            program = options.programs.get(check[11:])
+            if program and squeeze(block) not in squeeze(
+                    subprocess.run([program], capture_output=True, text=True, check=False).stdout):
+                yield f"{where}: {check[11:]} does not print this"
+        elif check == "sentence":
+            if squeeze(block) not in known:
+                yield f"{where}: no message of the library says this"
+            if wrong and options.compiler:
+                said = compile_error(wrong, options)
+                if squeeze(block) not in squeeze(said):
+                    yield f"{where}: the block before gives another error: '{said}'"
+            wrong = None
+        elif check == "fails with the next block":
+            wrong = block
+        elif check == "configures":
+            fault = configures(block, options) if options.build else ""
+            if fault:
+                yield f"{where}: {fault}"
+        else:
+            yield f"{where}: a block that nobody checks"
+    if wrong:
+        yield "README.md: the code that must fail has no sentence after it"
+    for link in LINK.findall(text):
+        if not (ROOT / link).exists():
+            yield f"README.md: nothing is at {link}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("errors", "guarantees", "build", "generator", "compiler"):
+        parser.add_argument("--" + name)
+    options = parser.parse_args()
+    options.programs = {"errors": options.errors, "guarantees": options.guarantees}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    count = len(BLOCK.findall(text))
+    finish("check_readme", list(faults_of(text, options)), f"{count} blocks")
+
+
+if __name__ == "__main__":
+    os.environ.pop("CXXFLAGS", None)
+    main()
