@@ -74,8 +74,8 @@ with tempfile.TemporaryDirectory() as place:
     check(all((shards / n).read_bytes() == b for n, b in first.items()), "the same samples give the same shards")
 
     def training(checkpoint, *more, epochs=3, workers=2):
-        return [train, "--shards", shards, "--checkpoint", folder / checkpoint, "--epochs", epochs, "--batch", 50,
-                "--window", 4, "--workers", workers, *more]
+        return [train, "--shards", shards, "--checkpoint", folder / checkpoint, "--epochs", epochs,
+                "--batch", 50, "--window", 4, "--workers", workers, *more]
 
     out = run(*training("whole"))
     wanted = (folder / "whole").read_bytes()
@@ -112,5 +112,5 @@ with tempfile.TemporaryDirectory() as place:
     check("checkpoint" in run(*training("short"), expect=1), "a checkpoint that was cut is refused")
     error = run(*training("whole", "--window", 5, epochs=4), expect=1)
     check("another sequence" in error, "a checkpoint of another order is refused, with the reason")
-    check("needs a whole number" in run(train, "--epochs", "many", "--shards", shards, "--checkpoint", "x", expect=1),
-          "a wrong argument is named")
+    error = run(train, "--epochs", "many", "--shards", shards, "--checkpoint", "x", expect=1)
+    check("needs a whole number" in error, "a wrong argument is named")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 9: shuffled samples of 110 KB whose shards are not in the page cache: prefetch(64) against none, and against reading the shards
-// from one end to the other.
+// Row 9: shuffled samples of 110 KB whose shards are not in the page cache: prefetch(64) against none, and
+// against reading the shards from one end to the other.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -42,7 +42,8 @@ void make_cold(std::span<const std::string> names) {
       throw std::runtime_error("cannot drop " + name + " from the page cache");
     const double resident = bench::mapping(name).resident();
     if (resident > 0.01)
-      throw std::runtime_error(name + " stays in the page cache: " + std::to_string(100 * resident) + " % of it");
+      throw std::runtime_error(name + " stays in the page cache: " + std::to_string(100 * resident) +
+                               " % of it");
   }
 }
 
@@ -50,7 +51,8 @@ template <class Loader>
 std::uint64_t pass(const Loader& loader) {
   std::uint64_t sum = 0;
   for (auto&& b : loader)
-    sum += bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(), sample_bytes);
+    sum += bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(),
+                              sample_bytes);
   return sum;
 }
 
@@ -66,7 +68,8 @@ std::uint64_t read_in_order(std::span<const std::string> names, std::span<const 
     for (std::uint64_t at = 0; at < size; at += piece.size()) {
       const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
       bench::read_range(file.get(), piece.data(), here, at);
-      for (; next < members.size() && members[next].file == numbers[i] && members[next].offset < at + here; ++next)
+      for (; next < members.size() && members[next].file == numbers[i] && members[next].offset < at + here;
+           ++next)
         sum += bench::first_words(piece.data() + (members[next].offset - at), 1, 8);
     }
   }
@@ -75,12 +78,14 @@ std::uint64_t read_in_order(std::span<const std::string> names, std::span<const 
 
 void measure(const bench::options& o) {
   if (!o.wants("9a") && !o.wants("9b")) return;
-  const bench::row first{"9a", "110 KB samples, shuffled, page cache cold, 1 worker: prefetch(64) / none", 1.7};
+  const bench::row first{"9a", "110 KB samples, shuffled, page cache cold, 1 worker: prefetch(64) / none",
+                         1.7};
   const bench::row second{"9b", "the same with prefetch(64) / reading the shards in order", 1};
   const std::uint64_t shards = o.quick ? 2 : 8, each = o.quick ? 1024 : 1664;
   const std::uint64_t bytes = shards * each * sample_bytes;
   if (std::filesystem::space(o.dir).available < 2 * bytes) {
-    for (const auto& r : {first, second}) bench::print_skipped(r, "the disk has no room for " + std::to_string(bytes) + " bytes");
+    for (const auto& r : {first, second})
+      bench::print_skipped(r, "the disk has no room for " + std::to_string(bytes) + " bytes");
     return;
   }
   const bench::folder folder(o, "cold");
@@ -93,12 +98,15 @@ void measure(const bench::options& o) {
     numbers.push_back(files.back().get());
     bench::find_members(files.back().get(), files.back().size(), ".bin", members);
   }
-  const auto source = ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(batch_size) | ps::workers(1);
-  const auto hinted = ps::webdataset(names) | ps::shuffle(7) | ps::prefetch(64) | ps::fields<"bin"> | ps::batch(batch_size) |
-                      ps::workers(1);
+  const auto source =
+      ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(batch_size) | ps::workers(1);
+  const auto hinted = ps::webdataset(names) | ps::shuffle(7) | ps::prefetch(64) | ps::fields<"bin"> |
+                      ps::batch(batch_size) | ps::workers(1);
   const auto cold = [&] { make_cold(names); };
-  bench::compare(o, first, [&] { return pass(hinted); }, [&] { return pass(source); }, cold);
-  bench::compare(o, second, [&] { return pass(hinted); }, [&] { return read_in_order(names, members, numbers); }, cold);
+  bench::compare(
+      o, first, [&] { return pass(hinted); }, [&] { return pass(source); }, cold);
+  bench::compare(
+      o, second, [&] { return pass(hinted); }, [&] { return read_in_order(names, members, numbers); }, cold);
 }
 
 }  // namespace

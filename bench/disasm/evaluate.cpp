@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop over the slots of a batch as functions of their own, so that a disassembler can show what becomes of a chain of stages:
-// one function without a call through a pointer. tools/check_indirect_calls.py reads the functions `slots_of_...` of this object.
+// The loop over the slots of a batch as functions of their own, so that a disassembler can show what becomes
+// of a chain of stages:
+// one function without a call through a pointer. tools/check_indirect_calls.py reads the functions
+// `slots_of_...` of this object.
 
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/plan.hpp>
@@ -36,27 +38,31 @@ struct loop {
     for (std::uint64_t slot = first; slot < last; ++slot)
       evaluate.evaluate(
           {0, slot}, w,
-          [&]<class V>(V&& value) { into.write(static_cast<std::size_t>(slot), std::forward<V>(value)); }, ps::untimed{});
+          [&]<class V>(V&& value) { into.write(static_cast<std::size_t>(slot), std::forward<V>(value)); },
+          ps::untimed{});
   }
 };
 
 inline auto numbers() {
-  return ps::from(std::vector<int>{}) | ps::map([](int x) { return x * 3 + 1; }) | ps::map([](int x) { return x ^ 5; }) |
-         ps::batch(256);
+  return ps::from(std::vector<int>{}) | ps::map([](int x) { return x * 3 + 1; }) |
+         ps::map([](int x) { return x ^ 5; }) | ps::batch(256);
 }
 inline auto shards() {
-  return ps::webdataset("shard.tar") | ps::fields<"npy"> | ps::decode<ps::field<"npy", ps::npy<float>>> | ps::batch(64);
+  return ps::webdataset("shard.tar") | ps::fields<"npy"> | ps::decode<ps::field<"npy", ps::npy<float>>> |
+         ps::batch(64);
 }
 using of_numbers = loop<decltype(numbers())>;
 using of_shards = loop<decltype(shards())>;
 
 }  // namespace
 
-extern "C" void slots_of_numbers(const void* chain, void* worker, void* columns, std::uint64_t first, std::uint64_t last) {
+extern "C" void slots_of_numbers(const void* chain, void* worker, void* columns, std::uint64_t first,
+                                 std::uint64_t last) {
   of_numbers::run(*static_cast<const of_numbers::chain*>(chain), *static_cast<of_numbers::worker*>(worker),
                   *static_cast<of_numbers::columns*>(columns), first, last);
 }
-extern "C" void slots_of_shards(const void* chain, void* worker, void* columns, std::uint64_t first, std::uint64_t last) {
+extern "C" void slots_of_shards(const void* chain, void* worker, void* columns, std::uint64_t first,
+                                std::uint64_t last) {
   of_shards::run(*static_cast<const of_shards::chain*>(chain), *static_cast<of_shards::worker*>(worker),
                  *static_cast<of_shards::columns*>(columns), first, last);
 }

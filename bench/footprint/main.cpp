@@ -42,11 +42,14 @@ std::uint64_t resident_bytes() {
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void flat(const bench::options& o, const bench::folder& folder) {
-  const bench::row r{"12a", "growth of memory from 1 M to 10 M samples of 1 KB from tar, shuffled, 2 workers, MB", 1, true};
+  const bench::row r{
+      "12a", "growth of memory from 1 M to 10 M samples of 1 KB from tar, shuffled, 2 workers, MB", 1, true};
   if (!o.wants(r.id)) return;
   const auto names = bench::write_shards(folder, 10, 10'000, 1024, true);
   const std::uint64_t step = o.quick ? 100'000 : 1'000'000;
-  auto run = (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) | ps::workers(2)).open();
+  auto run =
+      (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) | ps::workers(2))
+          .open();
   std::uint64_t samples = 0, next = step, first = 0, highest = 0;
   std::string seen;
   for (auto epoch : run.epochs(10 * step / 100'000)) {
@@ -70,8 +73,8 @@ void flat(const bench::options& o, const bench::folder& folder) {
 std::uint64_t run_takes(const std::vector<std::string>& names, unsigned count) {
   const std::uint64_t before = resident_bytes();
   std::uint64_t highest = 0;
-  auto run = (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) | ps::prefetch(31) |
-              ps::workers(count))
+  auto run = (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) |
+              ps::prefetch(31) | ps::workers(count))
                  .open();
   for (auto epoch : run.epochs(3))
     for (auto&& b : epoch)
@@ -79,7 +82,8 @@ std::uint64_t run_takes(const std::vector<std::string>& names, unsigned count) {
   return highest - std::min(before, highest);
 }
 
-/// Calls f in a process of its own, so that what an allocator keeps from one measurement does not serve the next.
+/// Calls f in a process of its own, so that what an allocator keeps from one measurement does not serve the
+/// next.
 template <class F>
 std::uint64_t in_a_process(F&& f) {
   int ends[2];
@@ -113,19 +117,20 @@ void of_workers(const bench::options& o, const bench::folder& folder) {
   const std::uint64_t seventeen = in_a_process([&] { return run_takes(names, 17); });
   const double each = (megabytes(seventeen) - megabytes(one)) / 16;
   bench::print_row(r, each, each,
-                   "32 batches in flight both times: 1 worker " + std::to_string(megabytes(one)) + " MB, 17 workers " +
-                       std::to_string(megabytes(seventeen)) + " MB");
+                   "32 batches in flight both times: 1 worker " + std::to_string(megabytes(one)) +
+                       " MB, 17 workers " + std::to_string(megabytes(seventeen)) + " MB");
 }
 
 void bounded(const bench::options& o) {
-  const bench::row r{"12c", "memory(64 MB), batches of 7 MB, prefetch(32): bytes held, share of the limit", 1, true};
+  const bench::row r{"12c", "memory(64 MB), batches of 7 MB, prefetch(32): bytes held, share of the limit", 1,
+                     true};
   if (!o.wants(r.id)) return;
   constexpr std::uint64_t limit = 64'000'000;
   const std::uint64_t before = resident_bytes();
   std::uint64_t held = 0, resident = 0;
   {
-    auto run = (ps::synthetic({.samples = o.quick ? 2'000u : 20'000u, .bytes = 110'000}) | ps::shuffle(7) | ps::batch(64) |
-                ps::prefetch(32) | ps::memory(limit) | ps::workers(2))
+    auto run = (ps::synthetic({.samples = o.quick ? 2'000u : 20'000u, .bytes = 110'000}) | ps::shuffle(7) |
+                ps::batch(64) | ps::prefetch(32) | ps::memory(limit) | ps::workers(2))
                    .open();
     for (auto&& b : run) {
       bench::escape(b.values().data());
@@ -135,7 +140,8 @@ void bounded(const bench::options& o) {
   }
   const double share = static_cast<double>(held) / static_cast<double>(limit);
   bench::print_row(r, share, share,
-                   "most held " + std::to_string(megabytes(held)) + " MB, most of the process beside what it had " +
+                   "most held " + std::to_string(megabytes(held)) +
+                       " MB, most of the process beside what it had " +
                        std::to_string(megabytes(resident - std::min(before, resident))) + " MB");
 }
 

@@ -12,8 +12,8 @@
 #include <penstock/stage/workers.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,7 +28,9 @@ struct spread {
   std::uint32_t operator()(int x) const { return static_cast<std::uint32_t>(x) * 1664525u + 1013904223u; }
 };
 struct scale {
-  float operator()(std::uint32_t x) const { return static_cast<float>(static_cast<int>(x >> 8)) * (1.0f / 16777216.0f); }
+  float operator()(std::uint32_t x) const {
+    return static_cast<float>(static_cast<int>(x >> 8)) * (1.0f / 16777216.0f);
+  }
 };
 // Two functions of a nanosecond or so each, as decoding a token or drawing a number is.
 struct stir {
@@ -40,7 +42,9 @@ struct stir {
   }
 };
 struct pick {
-  std::uint32_t operator()(std::uint64_t x) const { return static_cast<std::uint32_t>(((x >> 32) * 50257u) >> 32); }
+  std::uint32_t operator()(std::uint64_t x) const {
+    return static_cast<std::uint32_t>(((x >> 32) * 50257u) >> 32);
+  }
 };
 struct kept {
   bool operator()(int x) const { return (x & 3) != 0; }
@@ -50,7 +54,9 @@ template <class T>
 std::uint64_t look(const T* values, std::size_t count) {
   bench::escape(values);
   std::uint64_t sum = count;
-  if (count != 0) sum += static_cast<std::uint64_t>(values[0] * 1000) + 31 * static_cast<std::uint64_t>(values[count - 1] * 1000);
+  if (count != 0)
+    sum += static_cast<std::uint64_t>(values[0] * 1000) +
+           31 * static_cast<std::uint64_t>(values[count - 1] * 1000);
   return sum;
 }
 struct look_at_batch {
@@ -73,7 +79,8 @@ std::uint64_t by_hand(std::span<const int> from, std::vector<T>& into, First fir
 }
 
 template <class T, class First, class Second, class Keep>
-std::uint64_t by_hand_filtered(std::span<const int> from, std::vector<T>& into, Keep keep, First first, Second second) {
+std::uint64_t by_hand_filtered(std::span<const int> from, std::vector<T>& into, Keep keep, First first,
+                               Second second) {
   std::uint64_t sum = 0;
   std::size_t count = 0;
   for (const int x : from) {
@@ -90,7 +97,8 @@ std::uint64_t by_hand_filtered(std::span<const int> from, std::vector<T>& into, 
 
 void measure(const bench::options& o) {
   std::vector<int> values(1u << 20);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(stir{}(static_cast<int>(i)) & 0xffffff);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<int>(stir{}(static_cast<int>(i)) & 0xffffff);
   const std::span<const int> data(values);
   const auto source = ps::from(data);
   std::vector<float> floats(batch_size);
@@ -99,10 +107,12 @@ void measure(const bench::options& o) {
   {
     auto run = (source | ps::map(stir{}) | ps::map(pick{}) | ps::batch(batch_size) | ps::workers(0)).open();
     bench::compare(o, {"1", "from | map | map | batch(256), maps of 1 ns, no workers / loop by hand", 0.9},
-                   bench::epochs_of(run, look_at_batch{}), [&] { return by_hand(data, tokens, stir{}, pick{}); });
+                   bench::epochs_of(run, look_at_batch{}),
+                   [&] { return by_hand(data, tokens, stir{}, pick{}); });
   }
   {
-    auto run = (source | ps::map(spread{}) | ps::map(scale{}) | ps::batch(batch_size) | ps::workers(0)).open();
+    auto run =
+        (source | ps::map(spread{}) | ps::map(scale{}) | ps::batch(batch_size) | ps::workers(0)).open();
     bench::compare(o, {"1b", "the same, maps that vectorise", 0}, bench::epochs_of(run, look_at_batch{}),
                    [&] { return by_hand(data, floats, spread{}, scale{}); });
   }
@@ -119,14 +129,19 @@ void measure(const bench::options& o) {
     });
   }
   {
-    auto run = (source | ps::filter(kept{}) | ps::map(stir{}) | ps::map(pick{}) | ps::batch(batch_size) | ps::workers(0)).open();
+    auto run = (source | ps::filter(kept{}) | ps::map(stir{}) | ps::map(pick{}) | ps::batch(batch_size) |
+                ps::workers(0))
+                   .open();
     bench::compare(o, {"2", "from | filter | map | map | batch(256), no workers / loop by hand", 0.8},
                    bench::epochs_of(run, look_at_batch{}),
                    [&] { return by_hand_filtered(data, tokens, kept{}, stir{}, pick{}); });
   }
   {
-    auto run = (source | ps::filter(kept{}) | ps::map(spread{}) | ps::map(scale{}) | ps::batch(batch_size) | ps::workers(0)).open();
-    bench::compare(o, {"2b", "the same, maps of less than a nanosecond", 0}, bench::epochs_of(run, look_at_batch{}),
+    auto run = (source | ps::filter(kept{}) | ps::map(spread{}) | ps::map(scale{}) | ps::batch(batch_size) |
+                ps::workers(0))
+                   .open();
+    bench::compare(o, {"2b", "the same, maps of less than a nanosecond", 0},
+                   bench::epochs_of(run, look_at_batch{}),
                    [&] { return by_hand_filtered(data, floats, kept{}, spread{}, scale{}); });
   }
 }

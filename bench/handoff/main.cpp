@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 3: samples of 4 bytes through the engine with one worker, against a ring of batches between two threads, written by hand.
+// Row 3: samples of 4 bytes through the engine with one worker, against a ring of batches between two
+// threads, written by hand.
 
 #include "support/harness.hpp"
 
@@ -26,10 +27,11 @@ namespace ps = penstock;
 
 namespace {
 
-/// A ring of batch buffers for one producer and one consumer. Who waits looks 300 times where both have a processor, then parks;
-/// nobody is woken who does not sleep (the library counts who waits; the stores are sequentially consistent so that they cannot pass
-/// that count, or a wake-up would be lost). Each side keeps a copy of the other's counter and looks at the
-/// shared one only when the copy says that it must wait.
+/// A ring of batch buffers for one producer and one consumer. Who waits looks 300 times where both have a
+/// processor, then parks;
+/// nobody is woken who does not sleep (the library counts who waits; the stores are sequentially consistent
+/// so that they cannot pass that count, or a wake-up would be lost). Each side keeps a copy of the other's
+/// counter and looks at the shared one only when the copy says that it must wait.
 class batch_ring {
  public:
   batch_ring(std::span<const std::uint32_t> data, std::size_t batch, std::size_t buffers)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 10: from nothing to the first batch of a windowed shuffle over 10,000 shards and 100 million samples whose indexes are there,
-// against opening each index file, reading its header and closing it. And how much memory that takes.
+// Row 10: from nothing to the first batch of a windowed shuffle over 10,000 shards and 100 million samples
+// whose indexes are there, against opening each index file, reading its header and closing it. And how much
+// memory that takes.
 //
-// The index files are whole and real, 320 KB each. Of the shards only the samples of the first batch are written, with their headers;
+// The index files are whole and real, 320 KB each. Of the shards only the samples of the first batch are
+// written, with their headers;
 // the rest of each file is a hole of the right size.
 
 #include "support/folder.hpp"
@@ -59,7 +61,8 @@ void write_file(const std::string& path, const std::vector<char>& bytes) {
 /// A shard that says it was changed at a fixed time, so that copies of one index fit all shards.
 void set_time(const std::string& path) {
   const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-  if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) throw std::runtime_error("cannot set the time of " + path);
+  if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
+    throw std::runtime_error("cannot set the time of " + path);
 }
 
 struct dataset {
@@ -97,8 +100,8 @@ dataset make(const bench::folder& folder, std::uint64_t shards) {
 }
 
 auto loader_of(const dataset& d) {
-  return ps::webdataset(d.names, {.index = ps::index_policy::require}) | ps::shuffle(7, ps::window(16)) | ps::fields<"bin"> |
-         ps::batch(256) | ps::workers(1);
+  return ps::webdataset(d.names, {.index = ps::index_policy::require}) | ps::shuffle(7, ps::window(16)) |
+         ps::fields<"bin"> | ps::batch(256) | ps::workers(1);
 }
 
 /// Writes the samples that the first batches hold to their shards, with their headers.
@@ -121,7 +124,8 @@ void write_payloads(const dataset& d, std::uint64_t count) {
     const auto place = source.manifest().locate(bound(i).index);
     const std::uint64_t begin = members[static_cast<std::size_t>(place.sample)].offset - 512;
     const int file = ::open(d.names[place.shard].c_str(), O_WRONLY | O_CLOEXEC);
-    const bool good = file >= 0 && ::pwrite(file, d.first_shard.data() + begin, 1024, static_cast<off_t>(begin)) == 1024;
+    const bool good =
+        file >= 0 && ::pwrite(file, d.first_shard.data() + begin, 1024, static_cast<off_t>(begin)) == 1024;
     if (file >= 0) ::close(file);
     if (!good) throw std::runtime_error("cannot write to " + d.names[place.shard]);
     touched[place.shard] = 1;
@@ -133,7 +137,8 @@ void write_payloads(const dataset& d, std::uint64_t count) {
 std::uint64_t first_batch(const dataset& d) {
   auto run = loader_of(d).open();
   for (auto&& b : run)
-    return bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(), sample_bytes);
+    return bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(),
+                              sample_bytes);
   return 0;
 }
 
@@ -155,18 +160,23 @@ std::uint64_t peek_all(const dataset& d) {
 void measure(const bench::options& o) {
   if (!o.wants("10a") && !o.wants("10b")) return;
   const std::uint64_t shards = o.quick ? 1'000 : 10'000;
-  const std::string size = std::to_string(shards) + " shards, " + std::to_string(shards * samples_each / 1'000'000) + " M samples";
-  const bench::row time{"10a", "open " + size + ", window(16), first batch: share of the time of reading each index header", 5, true};
+  const std::string size =
+      std::to_string(shards) + " shards, " + std::to_string(shards * samples_each / 1'000'000) + " M samples";
+  const bench::row time{
+      "10a", "open " + size + ", window(16), first batch: share of the time of reading each index header", 5,
+      true};
   const bench::row memory{"10b", "the same: MB of memory, pages of mapped indexes not counted", 64, true};
   const std::uint64_t bytes = shards * 360'000;
   if (std::filesystem::space(o.dir).available < 2 * bytes) {
-    for (const auto& r : {time, memory}) bench::print_skipped(r, "the disk has no room for " + std::to_string(bytes) + " bytes");
+    for (const auto& r : {time, memory})
+      bench::print_skipped(r, "the disk has no room for " + std::to_string(bytes) + " bytes");
     return;
   }
   const bench::folder folder(o, "many_shards");
   const dataset d = make(folder, shards);
   write_payloads(d, 8 * 256);
-  if (peek_all(d) != shards * samples_each) throw std::runtime_error("the index files do not say what was written");
+  if (peek_all(d) != shards * samples_each)
+    throw std::runtime_error("the index files do not say what was written");
 
   if (o.wants("10b")) {
     ::malloc_trim(0);  // what was freed before shall not serve now
@@ -174,13 +184,15 @@ void measure(const bench::options& o) {
     auto run = loader_of(d).open();
     std::uint64_t sum = 0, highest = 0;
     for (auto&& b : run) {
-      sum = bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(), sample_bytes);
+      sum = bench::first_words(reinterpret_cast<const std::byte*>(ps::get<"bin">(b).data()), b.size(),
+                               sample_bytes);
       highest = status_bytes("RssAnon");
       break;
     }
     if (sum == 0) throw std::runtime_error("row 10: the first batch is empty");
     const double megabytes = static_cast<double>(highest - std::min(before, highest)) / 1e6;
-    bench::print_row(memory, megabytes, megabytes, "growth of RssAnon from before the plan to the first batch");
+    bench::print_row(memory, megabytes, megabytes,
+                     "growth of RssAnon from before the plan to the first batch");
   }
   if (!o.wants("10a")) return;
   std::vector<double> ratios, ours, theirs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies the same samples in the same
-// order into as many batch buffers in turn, and with `shuffle_buffer` against without.
+// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies the same
+// samples in the same order into as many batch buffers in turn, and with `shuffle_buffer` against without.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -49,13 +49,16 @@ class orders {
       for (std::uint64_t i = 0; i < size; ++i) list[i] = static_cast<std::uint32_t>(bound(i).index);
     }
   }
-  [[nodiscard]] std::span<const std::uint32_t> epoch(std::uint64_t number) const { return lists_[number % lists_.size()]; }
+  [[nodiscard]] std::span<const std::uint32_t> epoch(std::uint64_t number) const {
+    return lists_[number % lists_.size()];
+  }
 
  private:
   std::vector<std::vector<std::uint32_t>> lists_;
 };
 
-std::uint64_t copy_loop(std::span<const sample> data, std::span<const std::uint32_t> order, bench::buffers_in_turn& buffers) {
+std::uint64_t copy_loop(std::span<const sample> data, std::span<const std::uint32_t> order,
+                        bench::buffers_in_turn& buffers) {
   std::uint64_t sum = 0;
   for (std::size_t begin = 0; begin < order.size(); begin += batch_size) {
     std::byte* into = buffers.next();
@@ -97,12 +100,15 @@ void measure(const bench::options& o) {
                    bench::epochs_of(run, look_at_batch{}), [&] {
                      const auto all = order.epoch(epoch++);
                      return bench::on_two_threads([&](std::size_t half) {
-                       return copy_loop(data, all.subspan(half * all.size() / 2, all.size() / 2), buffers[half]);
+                       return copy_loop(data, all.subspan(half * all.size() / 2, all.size() / 2),
+                                        buffers[half]);
                      });
                    });
   }
   if (o.wants("5")) {
-    auto with = (ps::from(data) | ps::shuffle(seed) | ps::shuffle_buffer(10'000) | ps::batch(batch_size) | ps::workers(1)).open();
+    auto with = (ps::from(data) | ps::shuffle(seed) | ps::shuffle_buffer(10'000) | ps::batch(batch_size) |
+                 ps::workers(1))
+                    .open();
     auto without = (loader | ps::workers(1)).open();
     bench::compare(o, {"5", "the same, 1 worker, with shuffle_buffer(10'000) / without", 0.9},
                    bench::epochs_of(with, look_at_batch{}), bench::epochs_of(without, look_at_batch{}));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 11: what a position costs. The keyed permutation and the windowed shuffle, as ratios to four dependent 64-bit multiplications
-// and one division remainder, in the same program; the ratios of all sizes are printed, and the worst are the rows of the table.
+// Row 11: what a position costs. The keyed permutation and the windowed shuffle, as ratios to four dependent
+// 64-bit multiplications and one division remainder, in the same program; the ratios of all sizes are
+// printed, and the worst are the rows of the table.
 //   "stream": every index is known beforehand, so neighbouring calls overlap, as in a loader's loop.
 //   "chain": every index is the result of the call before.
 
@@ -140,8 +141,10 @@ void all(const bench::options& o) {
                std::max(worst.stream_median, r.stream_median), std::max(worst.chain_median, r.chain_median)};
       return r;
     };
-    const ratios below = of_size((std::uint64_t{1} << bits) - 1), above = of_size((std::uint64_t{1} << bits) + 1);
-    jump = std::max({jump, above.stream_median / below.stream_median, below.stream_median / above.stream_median});
+    const ratios below = of_size((std::uint64_t{1} << bits) - 1),
+                 above = of_size((std::uint64_t{1} << bits) + 1);
+    jump = std::max(
+        {jump, above.stream_median / below.stream_median, below.stream_median / above.stream_median});
   }
   measure("permutation", ps::permutation(hidden(100), hidden(42)), 100, o.pairs);
   measure("permutation", ps::permutation(hidden(500), hidden(42)), 500, o.pairs);
@@ -150,11 +153,13 @@ void all(const bench::options& o) {
     windowed("window 16, lanes 64", 16, 64, o.pairs);
     windowed("window 64, lanes 512", 64, 512, o.pairs);
   }
-  bench::print_row({"11a", "shuffle(seed) per position, 2^b - 1 against 2^b + 1, the larger ratio of medians", 1.5, true}, jump, jump,
-                   "the worst of b = 10, 12, 14, 16, 20, 24, 28, 32");
-  bench::print_row({"11b", "shuffle(seed) per position / four dependent multiplications and a remainder", 2, true}, worst.stream,
-                   worst.stream_median,
-                   "the worst size; each index after the other: " + std::to_string(worst.chain) + ", upper quartiles");
+  bench::print_row(
+      {"11a", "shuffle(seed) per position, 2^b - 1 against 2^b + 1, the larger ratio of medians", 1.5, true},
+      jump, jump, "the worst of b = 10, 12, 14, 16, 20, 24, 28, 32");
+  bench::print_row(
+      {"11b", "shuffle(seed) per position / four dependent multiplications and a remainder", 2, true},
+      worst.stream, worst.stream_median,
+      "the worst size; each index after the other: " + std::to_string(worst.chain) + ", upper quartiles");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 14: the share of time in which a simulated accelerator waits for data. Samples take 50 us, half more or less, and one in a
-// hundred takes twenty times as long. Reported, without a bar: it depends on how many processors there are.
+// Row 14: the share of time in which a simulated accelerator waits for data. Samples take 50 us, half more or
+// less, and one in a hundred takes twenty times as long. Reported, without a bar: it depends on how many
+// processors there are.
 
 #include "support/harness.hpp"
 
@@ -24,14 +25,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void one(const bench::options& o, const bench::row& r, std::chrono::microseconds step, unsigned count, std::uint64_t ahead) {
+void one(const bench::options& o, const bench::row& r, std::chrono::microseconds step, unsigned count,
+         std::uint64_t ahead) {
   if (!o.wants(r.id)) return;
   std::vector<double> stalls;
   for (int i = 0; i < (o.quick ? 1 : 5); ++i) {
     const ps::simulated accelerator({.step = step, .bytes_per_second = 10e9});
     const std::uint64_t batches = o.quick ? 50 : 500;
-    auto run = (ps::synthetic({.samples = 64 * batches, .bytes = 100'000, .cost = 50us, .jitter = 0.5, .tail_probability = 0.01,
-                               .tail_factor = 20, .wait = ps::synthetic_wait::sleep}) |
+    auto run = (ps::synthetic({.samples = 64 * batches,
+                               .bytes = 100'000,
+                               .cost = 50us,
+                               .jitter = 0.5,
+                               .tail_probability = 0.01,
+                               .tail_factor = 20,
+                               .wait = ps::synthetic_wait::sleep}) |
                 ps::batch(64) | ps::prefetch(ahead) | ps::pin_and_copy(accelerator) | ps::workers(count))
                    .open();
     for (auto&& b : run) {
@@ -41,8 +48,8 @@ void one(const bench::options& o, const bench::row& r, std::chrono::microseconds
     stalls.push_back(100 * accelerator.stall());
   }
   bench::print_row(r, bench::quantile(stalls, 0.75), bench::quantile(stalls, 0.5),
-                   std::to_string(step.count()) + " us a step, batch(64), prefetch(" + std::to_string(ahead) + "), " +
-                       std::to_string(stalls.size()) + " runs");
+                   std::to_string(step.count()) + " us a step, batch(64), prefetch(" + std::to_string(ahead) +
+                       "), " + std::to_string(stalls.size()) + " runs");
 }
 
 void measure(const bench::options& o) {

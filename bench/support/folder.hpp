@@ -48,8 +48,8 @@ class folder {
 };
 
 /// Shards of samples with one member `bin` of `bytes` made-up bytes, and perhaps a member `cls` of two bytes.
-inline std::vector<std::string> write_shards(const folder& where, std::uint64_t shards, std::uint64_t samples_each,
-                                             std::size_t bytes, bool with_class) {
+inline std::vector<std::string> write_shards(const folder& where, std::uint64_t shards,
+                                             std::uint64_t samples_each, std::size_t bytes, bool with_class) {
   penstock::shard_writer_options chosen;
   chosen.maxcount = samples_each;
   chosen.tar.index = true;
@@ -113,7 +113,8 @@ struct member_place {
 };
 
 /// The members with a suffix in files of plain ustar headers, found by walking over the headers.
-inline void find_members(int file, std::uint64_t file_size, std::string_view suffix, std::vector<member_place>& found) {
+inline void find_members(int file, std::uint64_t file_size, std::string_view suffix,
+                         std::vector<member_place>& found) {
   char header[512];
   for (std::uint64_t at = 0; at + 512 <= file_size;) {
     read_range(file, header, sizeof header, at);
@@ -157,7 +158,8 @@ class mapping {
   std::size_t size_ = 0;
 };
 
-/// The sum of the first eight bytes of each row of a batch: cheap, and it shows that every row is the right one.
+/// The sum of the first eight bytes of each row of a batch: cheap, and it shows that every row is the right
+/// one.
 inline std::uint64_t first_words(const std::byte* rows, std::size_t count, std::size_t stride) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -20,10 +20,10 @@ namespace bench {
 /// The options of every benchmark program.
 struct options {
   int pairs = 31;
-  bool quick = false;        ///< few repetitions and small data: shows that it works, the figures are noise
-  std::string only;          ///< "ours" or "reference": that side alone, without a clock, for instruction counts
-  std::uint64_t rounds = 1;  ///< with `only`: how often
-  std::string row;           ///< this row alone
+  bool quick = false;  ///< few repetitions and small data: shows that it works, the figures are noise
+  std::string only;    ///< "ours" or "reference": that side alone, without a clock, for instruction counts
+  std::uint64_t rounds = 1;         ///< with `only`: how often
+  std::string row;                  ///< this row alone
   std::filesystem::path dir = ".";  ///< where data are written
   bool keep = false;                ///< leave the data
 
@@ -84,14 +84,19 @@ inline void escape(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 /// One line of the table. report.py reads lines that begin with `row` and a tab.
 struct row {
   std::string id, what;
-  double bar = 0;          ///< 0: reported, without a bar
-  bool at_most = false;    ///< the value must not be above the bar; else not below it
+  double bar = 0;        ///< 0: reported, without a bar
+  bool at_most = false;  ///< the value must not be above the bar; else not below it
 };
 
 inline void print_row(const row& r, double value, double median, const std::string& notes) {
-  const char* verdict = r.bar <= 0 ? "report" : (r.at_most ? value <= r.bar : value >= r.bar) ? "pass" : "MISS";
+  const char* verdict = r.bar <= 0                                      ? "report"
+                        : (r.at_most ? value <= r.bar : value >= r.bar) ? "pass"
+                                                                        : "MISS";
   std::printf("row\t%s\t%s\t%s%.3g\t%.3g\t%.3g\t%s\t%s\n", r.id.c_str(), r.what.c_str(),
-              r.bar <= 0 ? "" : r.at_most ? "<=" : ">=", r.bar, value, median, verdict, notes.c_str());
+              r.bar <= 0  ? ""
+              : r.at_most ? "<="
+                          : ">=",
+              r.bar, value, median, verdict, notes.c_str());
   std::fflush(stdout);
 }
 inline void print_skipped(const row& r, const std::string& why) {
@@ -108,8 +113,9 @@ inline void print_skipped(const row& r, const std::string& why) {
 /// Whether the checksums of the two sides are compared: not where the reference is another program.
 enum class sums { compared, unknown };
 
-/// Runs two sides in turn, `pairs` times, and prints reference time / our time: the lower quartile and the median. A side is a
-/// callable that does one round of the work and gives a checksum of what it saw. `prepare` runs before each side, not timed.
+/// Runs two sides in turn, `pairs` times, and prints reference time / our time: the lower quartile and the
+/// median. A side is a callable that does one round of the work and gives a checksum of what it saw.
+/// `prepare` runs before each side, not timed.
 template <class Ours, class Reference, class Prepare>
 void compare(const options& o, const row& r, Ours&& ours, Reference&& reference, Prepare&& prepare,
              sums check = sums::compared) {
@@ -143,15 +149,16 @@ void compare(const options& o, const row& r, Ours&& ours, Reference&& reference,
     ratios.push_back(their_time / our_time);
   }
   print_row(r, quantile(ratios, 0.25), quantile(ratios, 0.5),
-            "ours " + milliseconds(quantile(our_times, 0.5)) + ", reference " + milliseconds(quantile(their_times, 0.5)) +
-                ", " + std::to_string(o.pairs) + " pairs");
+            "ours " + milliseconds(quantile(our_times, 0.5)) + ", reference " +
+                milliseconds(quantile(their_times, 0.5)) + ", " + std::to_string(o.pairs) + " pairs");
 }
 template <class Ours, class Reference>
 void compare(const options& o, const row& r, Ours&& ours, Reference&& reference) {
   compare(o, r, ours, reference, [] {});
 }
 
-/// One epoch after another of a run that stays open: each call is the next epoch, from an empty ring to the last batch.
+/// One epoch after another of a run that stays open: each call is the next epoch, from an empty ring to the
+/// last batch.
 template <class Run, class Look>
 auto epochs_of(Run& run, Look look) {
   return [&run, look, number = std::uint64_t{0}]() mutable {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 6, 7 and 8: samples in tar shards, in the page cache. Of 110 KB: read into batches, against a loop of pread into as many
-// batch buffers in turn; as views of a mapping, against mmap by hand. Of 1 KB: against `tar xf`.
+// Rows 6, 7 and 8: samples in tar shards, in the page cache. Of 110 KB: read into batches, against a loop of
+// pread into as many batch buffers in turn; as views of a mapping, against mmap by hand. Of 1 KB: against
+// `tar xf`.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -102,21 +103,24 @@ void large_samples(const bench::options& o) {
       return sum;
     };
     for (const auto& f : files)
-      if (f.get() - files.front().get() != &f - files.data()) throw std::runtime_error("descriptors are not in a row");
+      if (f.get() - files.front().get() != &f - files.data())
+        throw std::runtime_error("descriptors are not in a row");
     auto run = (ps::webdataset(ps::mapped_file(names)) | ps::fields<"bin"> | ps::workers(0)).open();
-    bench::compare(o, {"7", "the same as views of mapped files, no workers, sum of the words / mmap by hand", 0.95},
-                   bench::epochs_of(run,
-                                    [](const auto& sample) {
-                                      const ps::bytes_view bytes = ps::get<"bin">(sample);
-                                      return bench::all_words(bytes.data(), bytes.size());
-                                    }),
-                   by_hand);
-    auto inside = (ps::webdataset(ps::mapped_file(names)) | ps::fields<"bin"> | ps::map([](const auto& sample) {
-                     const ps::bytes_view bytes = ps::get<"bin">(sample);
-                     return bench::all_words(bytes.data(), bytes.size());
-                   }) |
-                   ps::workers(0))
-                      .open();
+    bench::compare(
+        o, {"7", "the same as views of mapped files, no workers, sum of the words / mmap by hand", 0.95},
+        bench::epochs_of(run,
+                         [](const auto& sample) {
+                           const ps::bytes_view bytes = ps::get<"bin">(sample);
+                           return bench::all_words(bytes.data(), bytes.size());
+                         }),
+        by_hand);
+    auto inside =
+        (ps::webdataset(ps::mapped_file(names)) | ps::fields<"bin"> | ps::map([](const auto& sample) {
+           const ps::bytes_view bytes = ps::get<"bin">(sample);
+           return bench::all_words(bytes.data(), bytes.size());
+         }) |
+         ps::workers(0))
+            .open();
     bench::compare(o, {"7b", "the same, summed by map in the chain", 0},
                    bench::epochs_of(inside, [](const std::uint64_t& sum) { return sum; }), by_hand);
   }
@@ -156,8 +160,9 @@ void small_samples(const bench::options& o) {
     run_command("tar xf '" + names.front() + "' -O > /dev/null");
     return expected;
   };
-  bench::compare(o, {"8a", "1 KB samples of two members from tar, in order, opening included, 1 worker / tar xf -O", 3}, checked,
-                 tar);
+  bench::compare(
+      o, {"8a", "1 KB samples of two members from tar, in order, opening included, 1 worker / tar xf -O", 3},
+      checked, tar);
   bench::compare(o, {"8b", "the same, the index built by this pass", 0}, checked, tar,
                  [&] { std::filesystem::remove(names.front() + ".penstock-index"); });
   if (!o.wants("8c")) return;
@@ -165,11 +170,13 @@ void small_samples(const bench::options& o) {
   const char* python = std::getenv("BENCH_WEBDATASET_PYTHON");
   const char* script = std::getenv("BENCH_WEBDATASET_SCRIPT");
   if (python == nullptr || script == nullptr) {
-    bench::print_skipped(row, "BENCH_WEBDATASET_PYTHON is not set; run.sh sets it where webdataset can be installed");
+    bench::print_skipped(
+        row, "BENCH_WEBDATASET_PYTHON is not set; run.sh sets it where webdataset can be installed");
     return;
   }
   const std::uint64_t theirs_reads = o.quick ? 5'000 : 20'000;
-  const std::string command = std::string("'") + python + "' '" + script + "' '" + names.front() + "' " + std::to_string(theirs_reads);
+  const std::string command = std::string("'") + python + "' '" + script + "' '" + names.front() + "' " +
+                              std::to_string(theirs_reads);
   std::vector<double> ratios, ours, theirs;
   for (int pair = 0; pair < o.pairs; ++pair) {
     const double begin = bench::seconds_now();
@@ -187,8 +194,9 @@ void small_samples(const bench::options& o) {
     ratios.push_back(ours.back() / rate);
   }
   bench::print_row(row, bench::quantile(ratios, 0.25), bench::quantile(ratios, 0.5),
-                   "ours " + std::to_string(static_cast<long>(bench::quantile(ours, 0.5))) + "/s, webdataset " +
-                       std::to_string(static_cast<long>(bench::quantile(theirs, 0.5))) + "/s, " + std::to_string(o.pairs) + " pairs");
+                   "ours " + std::to_string(static_cast<long>(bench::quantile(ours, 0.5))) +
+                       "/s, webdataset " + std::to_string(static_cast<long>(bench::quantile(theirs, 0.5))) +
+                       "/s, " + std::to_string(o.pairs) + " pairs");
 }
 
 void measure(const bench::options& o) {

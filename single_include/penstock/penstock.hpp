@@ -101,8 +101,8 @@ class buffer {
   [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
   [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
 
-  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity. std::bad_alloc where there is no
-  /// memory of that size.
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  /// std::bad_alloc where there is no memory of that size.
   void resize_for_overwrite(std::size_t size) {
     if (size > capacity_) {
       if (size > largest) throw std::bad_alloc();
@@ -115,7 +115,8 @@ class buffer {
     size_ = size;
   }
 
-  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant time per byte.
+  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant
+  /// time per byte.
   void append(bytes_view bytes) {
     const std::size_t before = size_;
     buffer grown;  // frees the old memory when all is copied
@@ -152,7 +153,8 @@ class buffer {
 
 namespace penstock::inline v0_1 {
 
-/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see `name`).
+/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see
+/// `name`).
 template <std::size_t N>
 struct fixed_string {
   char text[N]{};
@@ -195,7 +197,8 @@ struct basic_field {
   static constexpr std::string_view name = Name::value;
 };
 
-/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
+/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of
+/// codecs.
 template <fixed_string Name, class T>
 using field = basic_field<name_of<Name>, T>;
 
@@ -257,7 +260,8 @@ constexpr T&& value_at(record_value<I, T>&& v) noexcept {
 
 }  // namespace detail
 
-/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all in order.
+/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all
+/// in order.
 ///
 /// Its values one after another: no allocation, trivially copyable when its values are.
 template <class... Fields>
@@ -356,7 +360,8 @@ struct std::tuple_element<I, penstock::record<Fields...>> {
 
 namespace penstock::inline v0_1 {
 
-/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a scalar.
+/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
+/// scalar.
 class extents {
  public:
   static constexpr std::size_t max_rank = 8;
@@ -430,7 +435,9 @@ class tensor_view {
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(shape_.elements());
+  }
   [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
   [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
   [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
@@ -458,12 +465,13 @@ class tensor_view {
 /// themselves to a destination and live only during the call that hands them on.
 namespace penstock::inline v0_1 {
 
-/// A value that is not computed yet: it must be finished, or written to its destination, before the call returns.
+/// A value that is not computed yet: it must be finished, or written to its destination, before the call
+/// returns.
 template <class T>
 concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
 
-/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish` gives a view of
-/// them that lives as long as the blob (in a mapping, or in the worker's scratch).
+/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish`
+/// gives a view of them that lives as long as the blob (in a mapping, or in the worker's scratch).
 template <class T>
 concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
   { b.size() } -> std::convertible_to<std::uint64_t>;
@@ -473,12 +481,11 @@ concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutabl
 
 /// What a codec accepts: a blob, or bytes that are there already (spans of bytes, texts).
 template <class T>
-concept byte_element =
-    blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
-    std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
+concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
+                       std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
 
-/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the destination. A shape
-/// known at compile time is a `static constexpr extents static_shape`.
+/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the
+/// destination. A shape known at compile time is a `static constexpr extents static_shape`.
 template <class T>
 concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
   typename std::remove_cvref_t<T>::value_type;
@@ -521,13 +528,14 @@ struct finished_type<T> {
 template <class... Fields>
   requires(has_unfinished<record<Fields...>>::value)
 struct finished_type<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+  using type =
+      record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
 };
 
 }  // namespace detail
 
-/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then views of what they
-/// computed, which live as long as the value.
+/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then
+/// views of what they computed, which live as long as the value.
 template <class T>
 [[nodiscard]] constexpr decltype(auto) finish(T&& value) {
   using value_type = std::remove_cvref_t<T>;
@@ -535,7 +543,8 @@ template <class T>
     return value.finish();
   } else if constexpr (detail::has_unfinished<value_type>::value) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(static_cast<T&&>(value)))...);
+      return typename detail::finished_type<value_type>::type(
+          penstock::finish(get<Is>(static_cast<T&&>(value)))...);
     }(std::make_index_sequence<value_type::size>{});
   } else {
     return static_cast<T&&>(value);
@@ -550,7 +559,8 @@ using finished = decltype(penstock::finish(std::declval<T>()));
 
 // ---- penstock/codec/concepts.hpp
 
-/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory is its `scratch`.
+/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory
+/// is its `scratch`.
 namespace penstock::inline v0_1 {
 
 /// The scratch of codecs and stages that need none.
@@ -572,11 +582,12 @@ struct scratch_of<T> {
 template <class T>
 using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
 
-/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It is const and is
-/// called from many threads, each with a scratch of its own. Bad bytes throw `error(errc::format, ...)`.
+/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It
+/// is const and is called from many threads, each with a scratch of its own. Bad bytes throw
+/// `error(errc::format, ...)`.
 ///
-/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take blobs and read them to
-/// where it wants them.
+/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take
+/// blobs and read them to where it wants them.
 template <class C>
 concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                 requires(const C& c, const bytes_view& in, scratch_of<C>& s) {
@@ -727,21 +738,30 @@ struct origin {
 
 namespace penstock::inline v0_1 {
 
-/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of the
-/// bytes: they happen again on every run. `io` and `stopped` are not.
+/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
+/// the bytes: they happen again on every run. `io` and `stopped` are not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
-    case errc::format: return "format";
-    case errc::checksum: return "checksum";
-    case errc::missing: return "missing";
-    case errc::limit: return "limit";
-    case errc::shape: return "shape";
-    case errc::io: return "io";
-    case errc::argument: return "argument";
-    case errc::state: return "state";
-    case errc::stopped: return "stopped";
+    case errc::format:
+      return "format";
+    case errc::checksum:
+      return "checksum";
+    case errc::missing:
+      return "missing";
+    case errc::limit:
+      return "limit";
+    case errc::shape:
+      return "shape";
+    case errc::io:
+      return "io";
+    case errc::argument:
+      return "argument";
+    case errc::state:
+      return "state";
+    case errc::stopped:
+      return "stopped";
   }
   return "unknown";
 }
@@ -765,8 +785,8 @@ class shared_text {
 
 /// The exception of this library: one sentence, and the place it speaks of.
 ///
-/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the facts that
-/// it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
+/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
   error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
@@ -1390,30 +1410,33 @@ namespace penstock::inline v0_1 {
 
 /// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
 /// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
-                                                                   std::array<std::uint32_t, 2> key) noexcept {
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
     const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    counter = {
+        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
     key[0] += 0x9e3779b9u;
     key[1] += 0xbb67ae85u;
   }
   return counter;
 }
 
-/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
-/// drawn there before, never on threads, ranks or what other samples drew.
+/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how
+/// many were drawn there before, never on threads, ranks or what other samples drew.
 ///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs nothing, four
-/// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs
+/// nothing, four 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ
+/// between standard libraries:
 /// `uniform` and `below` do not.
 class rng {
  public:
   using result_type = std::uint64_t;
 
-  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::uint64_t stream = 0) noexcept {
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
+                std::uint64_t stream = 0) noexcept {
     const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
     key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
     counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
@@ -1421,7 +1444,9 @@ class rng {
   }
 
   [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
-  [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+  [[nodiscard]] static constexpr result_type max() noexcept {
+    return std::numeric_limits<result_type>::max();
+  }
 
   constexpr result_type operator()() noexcept {
     if (used_ == 4) {
@@ -1435,7 +1460,8 @@ class rng {
     return high << 32 | low;
   }
 
-  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation in an interval", 2019.
+  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation
+  /// in an interval", 2019.
   constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n == 0) return 0;
     auto product = multiply((*this)(), n);
@@ -1476,8 +1502,8 @@ class rng {
 
 namespace penstock::inline v0_1 {
 
-/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and random numbers that
-/// belong to this sample and this stage alone.
+/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and
+/// random numbers that belong to this sample and this stage alone.
 template <class Scratch>
 struct call {
   position at;
@@ -1486,7 +1512,8 @@ struct call {
   std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
   Scratch& scratch;
 
-  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and after a restore.
+  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and
+  /// after a restore.
   [[nodiscard]] constexpr rng random() const noexcept {
     return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
   }
@@ -1568,8 +1595,8 @@ struct policy_for {
 
 namespace penstock::inline v0_1 {
 
-/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic: it tells apart what
-/// differs by accident. The same on every machine.
+/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic:
+/// it tells apart what differs by accident. The same on every machine.
 class fingerprint {
  public:
   template <class... Ts>
@@ -1618,21 +1645,32 @@ namespace penstock::inline v0_1 {
 ///   resumable      a small state restores the exact sequence without replay
 ///   elastic        the samples of global step s do not depend on how many ranks share the work
 ///   lockstep       the number of batches per epoch is known without reading data, and equal on all ranks
-enum class guarantee : std::uint8_t { indexed = 1, deterministic = 2, resumable = 4, elastic = 8, lockstep = 16 };
+enum class guarantee : std::uint8_t {
+  indexed = 1,
+  deterministic = 2,
+  resumable = 4,
+  elastic = 8,
+  lockstep = 16
+};
 
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
-    case guarantee::indexed: return "indexed";
-    case guarantee::deterministic: return "deterministic";
-    case guarantee::resumable: return "resumable";
-    case guarantee::elastic: return "elastic";
-    case guarantee::lockstep: return "lockstep";
+    case guarantee::indexed:
+      return "indexed";
+    case guarantee::deterministic:
+      return "deterministic";
+    case guarantee::resumable:
+      return "resumable";
+    case guarantee::elastic:
+      return "elastic";
+    case guarantee::lockstep:
+      return "lockstep";
   }
   return "unknown";
 }
 
-inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic, guarantee::resumable,
-                                               guarantee::elastic, guarantee::lockstep};
+inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic,
+                                               guarantee::resumable, guarantee::elastic, guarantee::lockstep};
 
 /// A set of guarantees: what a stage loses.
 struct guarantee_set {
@@ -1640,9 +1678,12 @@ struct guarantee_set {
 
   constexpr guarantee_set() = default;
   template <class... Gs>
-  constexpr explicit guarantee_set(Gs... gs) : bits(static_cast<std::uint8_t>((static_cast<unsigned>(gs) | ... | 0u))) {}
+  constexpr explicit guarantee_set(Gs... gs)
+      : bits(static_cast<std::uint8_t>((static_cast<unsigned>(gs) | ... | 0u))) {}
 
-  [[nodiscard]] constexpr bool has(guarantee g) const noexcept { return (bits & static_cast<std::uint8_t>(g)) != 0; }
+  [[nodiscard]] constexpr bool has(guarantee g) const noexcept {
+    return (bits & static_cast<std::uint8_t>(g)) != 0;
+  }
   [[nodiscard]] constexpr guarantee_set with(guarantee_set more) const noexcept {
     guarantee_set result;
     result.bits = static_cast<std::uint8_t>(bits | more.bits);
@@ -1841,7 +1882,8 @@ consteval void explain() {
 
 namespace penstock::inline v0_1 {
 
-/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>` closes it.
+/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>`
+/// closes it.
 ///
 /// Lives during the call that hands it on. Members are blobs: what nobody names is never read.
 ///   key()            the sample's key
@@ -1864,13 +1906,16 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
 
 namespace penstock::inline v0_1 {
 
-/// How a run shall work: gathered once from the whole chain, wherever the annotations stand. None of it changes the sequence.
+/// How a run shall work: gathered once from the whole chain, wherever the annotations stand. None of it
+/// changes the sequence.
 struct run_options {
-  std::optional<unsigned> workers;             ///< threads; 0 evaluates in the calling thread; unset: chosen from the machine
-  std::optional<std::uint64_t> memory;         ///< bytes of batches and read-ahead; unset: no bound but the depth
-  std::optional<std::size_t> depth;            ///< batches in flight, those held by the consumer included
-  std::uint64_t ahead = 0;                     ///< samples whose bytes are asked for before their turn
-  std::optional<std::uint64_t> seed;           ///< of random stages; unset: that of the first shuffle, else 0
+  /// threads; 0 evaluates in the calling thread; unset: chosen from the machine
+  std::optional<unsigned> workers;
+  /// bytes of batches and read-ahead; unset: no bound but the depth
+  std::optional<std::uint64_t> memory;
+  std::optional<std::size_t> depth;    ///< batches in flight, those held by the consumer included
+  std::uint64_t ahead = 0;             ///< samples whose bytes are asked for before their turn
+  std::optional<std::uint64_t> seed;   ///< of random stages; unset: that of the first shuffle, else 0
   std::uint64_t watchdog_ms = 30'000;  ///< says so after this long without a batch; 0: never
 };
 
@@ -1878,8 +1923,8 @@ struct run_options {
 
 // ---- penstock/core/part.hpp
 
-/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part = pointwise_tag;`. There is no
-/// base class, so that empty parts stay empty however deep they are nested.
+/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
+/// pointwise_tag;`. There is no base class, so that empty parts stay empty however deep they are nested.
 namespace penstock::inline v0_1 {
 
 struct source_tag {};      ///< a dataset (see source/concepts.hpp)
@@ -1917,12 +1962,13 @@ concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 
 /// What is not a source and can stand to the right of `|`.
 template <class T>
-concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> && !part_of_kind<T, poison_tag> &&
-                !part_of_kind<T, segment_tag>;
+concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> &&
+                !part_of_kind<T, poison_tag> && !part_of_kind<T, segment_tag>;
 
 /// Whether a stage works on values, in the workers.
 template <class T>
-concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+concept value_stage =
+    part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
 
 }  // namespace penstock::inline v0_1
 
@@ -1953,7 +1999,8 @@ struct output_of {
 };
 template <part_of_kind<pointwise_tag> Stage, class In>
 struct output_of<Stage, In> {
-  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(), std::declval<const call_for<Stage>&>()));
+  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(),
+                                                           std::declval<const call_for<Stage>&>()));
 };
 template <part_of_kind<expander_tag> Stage, class In>
 struct output_of<Stage, In> {
@@ -1978,7 +2025,8 @@ consteval mistake blame_for() {
 
 /// What is known at a place in a chain.
 struct chain_facts {
-  bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false, steps = false;
+  bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
+       steps = false;
   std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
 
   [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
@@ -2004,7 +2052,8 @@ consteval chain_facts source_facts() {
   f.forward = !requires(const Source& s) { s.size(); };
   f.lose(lost_by<Source>({}), blame_for<Source>());
   if (f.forward) {
-    auto lost = guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+    auto lost =
+        guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
     f.lose(lost, mistake::lost_by_forward);
   }
   return f;
@@ -2037,16 +2086,19 @@ struct fold_context {
 };
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
-  using next = context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
+  using next =
+      context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
   using type = typename fold_context<next, Rest...>::type;
 };
 
 template <class Source, class... Stages>
-using context_of = typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
+using context_of =
+    typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
 
 }  // namespace detail
 
-/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread and no open file.
+/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread
+/// and no open file.
 ///
 /// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan)` is one pass over epoch 0.
 template <class Source, class... Stages>
@@ -2117,7 +2169,8 @@ concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 /// `operator|` and its sentences.
 namespace penstock::inline v0_1 {
 
-/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops over it.
+/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops
+/// over it.
 struct ill_formed {
   using penstock_part = poison_tag;
   /// In the place of a batch; and, in a loop without batches, of a number.
@@ -2216,7 +2269,8 @@ consteval mistake diagnose_stage() {
   }
 }
 
-/// The first mistake among stages that follow each other, and the element that reaches the stage that makes it.
+/// The first mistake among stages that follow each other, and the element that reaches the stage that makes
+/// it.
 template <class Context, class... Stages>
 struct diagnose_all {
   static constexpr mistake value = mistake::none;
@@ -2354,7 +2408,8 @@ template <class Left, class Right>
   }
 }
 
-// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and are preferred.
+// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and
+// are preferred.
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
@@ -2385,8 +2440,9 @@ auto segment<Stages...>::open(Options&&...) const {
 
 // ---- penstock/core/whole.hpp
 
-/// Making elements *whole*: from something that lives during one call to something that owns what it needs. It happens where
-/// samples are held: in a loop without batches, behind a forward-only source. The memory of a whole value is re-used.
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
+/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
+/// a whole value is re-used.
 namespace penstock::inline v0_1 {
 
 /// Owned bytes that can be read as a view.
@@ -2501,8 +2557,8 @@ struct whole_of<T> {
 };
 template <class... Fields>
 struct whole_of<record<Fields...>> {
-  using type = record<
-      basic_field<typename Fields::name_type, typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
@@ -2536,11 +2592,15 @@ void make_whole(V&& value, W& into) {
     into = value.finish();
   } else if constexpr (array_expression<value_type>) {
     value.write_to(into.resize(value.shape()));
-  } else if constexpr (requires { value.shape(); value.values(); }) {
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
     const auto values = value.values();
     auto* to = into.resize(value.shape());
     for (const auto& one : values) *to++ = one;
-  } else if constexpr (requires { into.assign(value.begin(), value.end()); } && !std::same_as<value_type, W>) {
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
+                       !std::same_as<value_type, W>) {
     into.assign(value.begin(), value.end());
   } else {
     into = std::forward<V>(value);
@@ -2554,8 +2614,9 @@ void make_whole(V&& value, W& into) {
 /// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
 namespace penstock::inline v0_1 {
 
-/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are written (blobs, npy, images,
-/// containers). `discovered`: known only after decoding (texts); needs a collate policy. `none`: cannot be in a batch.
+/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are
+/// written (blobs, npy, images, containers). `discovered`: known only after decoding (texts); needs a collate
+/// policy. `none`: cannot be in a batch.
 enum class shape_class { fixed, announced, discovered, none };
 
 namespace detail {
@@ -2563,9 +2624,9 @@ namespace detail {
 /// What a batch stores of an element: the type of the numbers, and the shape class.
 template <class V>
 struct stored {
-  static constexpr shape_class shape = std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V>
-                                           ? shape_class::fixed
-                                           : shape_class::none;
+  static constexpr shape_class shape =
+      std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V> ? shape_class::fixed
+                                                                                      : shape_class::none;
   using type = V;
   static constexpr std::size_t elements = 1;
   static constexpr bool scalar = true;
@@ -2643,11 +2704,13 @@ inline constexpr std::string_view version = "0.1.0";
 
 // ---- penstock/device/concepts.hpp
 
-/// Where batches end up. A *device* is a value that is part of a plan; `connect()` makes the session that a run owns.
+/// Where batches end up. A *device* is a value that is part of a plan; `connect()` makes the session that a
+/// run owns.
 namespace penstock::inline v0_1 {
 
-/// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows, never in the steady state.
-///   allocate(bytes) -> void*          host memory the device can read fast (pinned for CUDA), 64-byte aligned; throws std::bad_alloc
+/// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows,
+/// never in the steady state.
+///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or std::bad_alloc
 ///   deallocate(p, bytes)              noexcept
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
@@ -2655,14 +2718,15 @@ namespace penstock::inline v0_1 {
 ///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
 template <class S>
-concept device_session = requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
-  { s.allocate(n) } -> std::same_as<void*>;
-  { s.deallocate(p, n) } noexcept;
-  s.start(t, columns);
-  s.wait(t);
-  { s.data(t, n) } -> std::convertible_to<const void*>;
-  { S::copies } -> std::convertible_to<bool>;
-};
+concept device_session =
+    requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
+      { s.allocate(n) } -> std::same_as<void*>;
+      { s.deallocate(p, n) } noexcept;
+      s.start(t, columns);
+      s.wait(t);
+      { s.data(t, n) } -> std::convertible_to<const void*>;
+      { S::copies } -> std::convertible_to<bool>;
+    };
 
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {
@@ -2678,7 +2742,8 @@ concept device = std::copy_constructible<D> && requires(const D& d) {
 
 namespace penstock::inline v0_1 {
 
-/// The host as the place where batches end up: nothing is copied, a batch is used in the slots it was written to.
+/// The host as the place where batches end up: nothing is copied, a batch is used in the slots it was written
+/// to.
 struct host {
   class session {
    public:
@@ -2702,11 +2767,12 @@ struct host {
 
 namespace penstock::inline v0_1 {
 
-/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls can be measured on any
-/// machine.
+/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls
+/// can be measured on any machine.
 ///
-/// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step` of time, as a launch that is
-/// waited for does. `stall()` is the share of the time since the first step in which it had nothing to do. Copies of a `simulated`
+/// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step`
+/// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
+/// which it had nothing to do. Copies of a `simulated`
 /// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
 class simulated {
   using clock = std::chrono::steady_clock;
@@ -2749,7 +2815,8 @@ class simulated {
       }
       t.done = begin;
       if (options_.bytes_per_second > 0)
-        t.done += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(bytes / options_.bytes_per_second));
+        t.done += std::chrono::duration_cast<clock::duration>(
+            std::chrono::duration<double>(bytes / options_.bytes_per_second));
       link_free_ = t.done;
     }
     void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
@@ -2774,7 +2841,8 @@ class simulated {
     std::this_thread::sleep_until(account_->free_at);
   }
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
-  /// The share of the time from the first step to the end of the last in which the device waited; 0 before the first.
+  /// The share of the time from the first step to the end of the last in which the device waited; 0 before
+  /// the first.
   [[nodiscard]] double stall() const {
     if (account_->steps == 0) return 0;
     const auto whole_time = account_->free_at - account_->first;
@@ -3380,7 +3448,8 @@ struct parts_in<std::tuple<Stages...>> {
     ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
     return found;
   }();
-  static constexpr std::size_t decider = place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t decider =
+      place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
   static constexpr std::size_t shard = place<shard_tag>;
@@ -3435,7 +3504,8 @@ struct plan_parts {
   static constexpr bool decided = facts.decided;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
-  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through chunks.
+  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
+  /// chunks.
   static constexpr bool direct = batched && !decided && !forward;
   static constexpr bool shard_before_decider = in::shard < in::decider;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
@@ -3482,7 +3552,8 @@ run_options options_of(const Plan& p) {
   return options;
 }
 
-/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not workers, depth or device.
+/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not
+/// workers, depth or device.
 template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
@@ -3497,7 +3568,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
-  if constexpr ((parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider))
+  if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
+                (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
   if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
@@ -3830,7 +3902,8 @@ struct memory_account {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and entered in the account.
+/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
+/// entered in the account.
 template <device_session Session>
 class slot_memory {
  public:
@@ -3887,9 +3960,11 @@ class slot_memory {
 
 /// One field of a block: where its values are written, and how they become one piece.
 ///
-/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by workers, each slot once;
-/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the consumer. `copy(...)` moves rows
-/// between blocks. A block of several batches has fixed columns only: for the others `first` is 0.
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
+/// workers, each slot once;
+/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
+/// consumer. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
+/// the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 /// A failure that belongs to one slot.
@@ -3963,7 +4038,9 @@ class fixed_column {
 
   void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
   /// Room for more rows of a block that is being filled by one thread.
-  void grow(std::size_t slots, std::size_t written) { memory_.reserve(slots * row_bytes, written * row_bytes); }
+  void grow(std::size_t slots, std::size_t written) {
+    memory_.reserve(slots * row_bytes, written * row_bytes);
+  }
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -3981,7 +4058,9 @@ class fixed_column {
   }
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
-    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes, count * row_bytes);
+    if (count != 0)
+      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
+                  count * row_bytes);
   }
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
@@ -4012,8 +4091,9 @@ class fixed_column {
 
 /// Values whose shape is known at run time.
 ///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go to a side arena and are put in
-/// order at the end, so that only the first batches of a run are copied, and in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
 /// where a value stands is known when all are there.
 template <class T, class Policy, class Session>
 class flexible_column {
@@ -4064,7 +4144,8 @@ class flexible_column {
     }
   }
 
-  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than the first one's.
+  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
+  /// the first one's.
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
     if constexpr (stacks)
       finish_stack(slots, valid);
@@ -4077,7 +4158,8 @@ class flexible_column {
   void copy(std::size_t to, const flexible_column& other, std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const bool aside = other.is_aside(first + i);
-      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i), other.shape_at(first + i)));
+      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i),
+                                         other.shape_at(first + i)));
     }
   }
 
@@ -4113,17 +4195,21 @@ class flexible_column {
   }
 
  private:
-  [[nodiscard]] T* in_place(std::size_t slot) const { return reinterpret_cast<T*>(memory_.data()) + slot * stride_; }
+  [[nodiscard]] T* in_place(std::size_t slot) const {
+    return reinterpret_cast<T*>(memory_.data()) + slot * stride_;
+  }
 
   /// A place in the side arena. Workers share it; what it has allocated it keeps for the next round.
   T* allocate(std::size_t count) {
     const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
     const std::lock_guard guard(*lock_);
     aside_ = true;
-    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity())
+      ++piece_;
     if (piece_ == pieces_.size()) {
       pieces_.emplace_back();
-      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
+      pieces_.back().bytes.resize_for_overwrite(
+          std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
       account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
     }
     piece& p = pieces_[piece_];
@@ -4137,21 +4223,25 @@ class flexible_column {
     pieces_.clear();
   }
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const { return is_aside(slot) ? entries_[slot].shape : shape_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
 
   void finish_stack(std::size_t slots, std::size_t valid) {
     if (aside_ && valid != 0) put_in_place(slots, valid);
-    if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+    if (valid < slots && stride_ != 0)
+      std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
   }
   /// Some values were not of the expected shape: either all have another one, or there is an error.
   void put_in_place(std::size_t slots, std::size_t valid) {
     const extents first = shape_at(0);
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
-        throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
-                                                   " with one of shape " + to_string(first) +
-                                                   "; make them equal before batch, or use ragged or pad_to_longest")
-                                .in_stage("batch")};
+        throw slot_error{
+            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
+                                      " with one of shape " + to_string(first) +
+                                      "; make them equal before batch, or use ragged or pad_to_longest")
+                   .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
     for (std::size_t i = 0; i < valid; ++i)
@@ -4179,8 +4269,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) + " beside one of shape " +
-                                                   to_string(entries_[0].shape) + ": only the first length may differ")
+        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
+                                                   " beside one of shape " + to_string(entries_[0].shape) +
+                                                   ": only the first length may differ")
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }
@@ -4211,7 +4302,7 @@ class flexible_column {
   std::size_t stride_ = 0;
   std::uint64_t round_ = 0;
   bool aside_ = false;
-  extents shape_;  // stack: of the values in place
+  extents shape_;                       // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;
   std::vector<std::uint8_t> mask_;
@@ -4270,8 +4361,9 @@ struct columns_for {
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = std::tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
-                                              typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
+  using type = std::tuple<
+      typename column_for<std::remove_cvref_t<typename Fields::type>,
+                          typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
 
 }  // namespace detail
@@ -4283,7 +4375,8 @@ class column_set {
   static constexpr std::size_t size = std::tuple_size_v<Columns>;
 
   template <class Session>
-  column_set(Session& session, memory_account& account) : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+  column_set(Session& session, memory_account& account)
+      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
 
   void begin(std::size_t slots) {
     each([&](auto& column) { column.begin(slots); });
@@ -4309,7 +4402,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; }, columns_);
+    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
+                      columns_);
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -4317,7 +4411,8 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); }, columns_);
+    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
+                      columns_);
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
@@ -4327,7 +4422,9 @@ class column_set {
     return std::get<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return std::apply([&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; }, columns_);
+    return std::apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
+        columns_);
   }
 
  private:
@@ -4376,7 +4473,8 @@ using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
 /// What a block of the ring works on, and the pool it comes from.
 namespace penstock::inline v0_1 {
 
-/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many small batches.
+/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
+/// small batches.
 struct batch_part {
   step_view view;
   std::uint64_t first = 0;   // row of the block
@@ -4406,8 +4504,9 @@ struct placement {
   }
 };
 
-/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by the
-/// consumer, filled by workers, handed on in parts, given back when all parts are, used again.
+/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
+/// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
+/// used again.
 template <class Columns, class Binding, class Transfer>
 struct payload : placement<Binding> {
   template <class Session>
@@ -4427,7 +4526,9 @@ struct payload : placement<Binding> {
   std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
 
   /// Gives up `n` shares; true when they were the last.
-  [[nodiscard]] bool release(std::uint32_t n) noexcept { return shares.fetch_sub(n, std::memory_order_acq_rel) == n; }
+  [[nodiscard]] bool release(std::uint32_t n) noexcept {
+    return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
+  }
 
   void clear_failure() noexcept {
     bad_slot = no_slot;
@@ -4446,7 +4547,8 @@ struct payload : placement<Binding> {
   std::exception_ptr what;
 };
 
-/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives back, the consumer takes.
+/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives
+/// back, the consumer takes.
 template <class Payload>
 class payload_pool {
  public:
@@ -4499,10 +4601,12 @@ class payload_pool {
 
 namespace penstock::inline v0_1 {
 
-/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the pool alive, so it may outlive
-/// its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged or padded view by collate policy.
+/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the
+/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged
+/// or padded view by collate policy.
 ///
-/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in any thread.
+/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in
+/// any thread.
 template <class Core>
 class batch_handle {
   using payload = typename Core::payload_type;
@@ -4569,10 +4673,9 @@ class batch_handle {
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
   /// The global position of each sample. Allocates.
-  [[nodiscard]] std::vector<position> positions() const {
-    return Core::positions(*payload_, first_, valid_);
-  }
-  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the index.
+  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
+  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the
+  /// index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
   {
@@ -4589,7 +4692,8 @@ class batch_handle {
   template <std::size_t I>
   auto field() const&& {
     static_assert(I == static_cast<std::size_t>(-1),
-                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                  "long as the view");
   }
   /// The one field of a batch whose elements are no records.
   [[nodiscard]] auto values() const&
@@ -4633,15 +4737,19 @@ concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
-  static_assert(has_field<element, name_of<Name>>, "get: the batch has no field of that name; see its element's type");
+  static_assert(has_field<element, name_of<Name>>,
+                "get: the batch has no field of that name; see its element's type");
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
-  if constexpr (has_field<element, name_of<Name>>) return b.template field<element::template index_of<name_of<Name>>>();
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "long as the view");
+  if constexpr (has_field<element, name_of<Name>>)
+    return b.template field<element::template index_of<name_of<Name>>>();
 }
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "long as the view");
   return b.template field<I>();
 }
 
@@ -4665,24 +4773,29 @@ struct run_counters {
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
   unsigned workers = 0;
-  double seconds = 0;                ///< since the run was opened
-  double stall_seconds = 0;          ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;    ///< all workers together, evaluating
-  double waiting_for_room = 0;       ///< all workers together, seconds without a block to work on
-  double waiting_for_input = 0;      ///< all workers together, seconds behind the serial front of a forward source
-  std::uint64_t bytes_held = 0;      ///< by batches and chunks, free ones included
+  double seconds = 0;              ///< since the run was opened
+  double stall_seconds = 0;        ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together, evaluating
+  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  /// all workers together, seconds behind the serial front of a forward source
+  double waiting_for_input = 0;
+  std::uint64_t bytes_held = 0;  ///< by batches and chunks, free ones included
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
-  [[nodiscard]] double samples_per_second() const { return seconds == 0 ? 0 : static_cast<double>(samples) / seconds; }
-  [[nodiscard]] double bytes_per_second() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
+  [[nodiscard]] double samples_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
+  }
+  [[nodiscard]] double bytes_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds;
+  }
 };
 
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/chain.hpp
 
-/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object whose evaluate inlines
-/// into one function, and the worker type that goes with it: a scratch for each stage.
+/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object
+/// whose evaluate inlines into one function, and the worker type that goes with it: a scratch for each stage.
 namespace penstock::inline v0_1 {
 
 /// What one stage cost one worker, from the samples that were timed.
@@ -4698,8 +4811,9 @@ using timed = std::true_type;
 namespace detail {
 
 inline std::uint64_t now_ns() noexcept {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 /// What is at the root of every worker.
@@ -4837,7 +4951,8 @@ auto& innermost(W& w) noexcept {
     return innermost(w.up);
 }
 
-/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the outermost.
+/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the
+/// outermost.
 template <class W, class F>
 std::size_t for_each_cost(W& w, F&& f) {
   if constexpr (requires { w.root; }) {
@@ -4865,7 +4980,8 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
   return node;
 }
 
-/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the random ones, or its own key.
+/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the
+/// random ones, or its own key.
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
@@ -4875,7 +4991,8 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
     if constexpr (requires { stage.address.hash; }) {
       if (stage.address.hash != 0) stream = stage.address.hash;
     }
-    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed, number + (random ? 1 : 0), rest...);
+    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed,
+                              number + (random ? 1 : 0), rest...);
   } else {
     return nest<next_element>(std::move(node), seed, number, rest...);
   }
@@ -4888,7 +5005,8 @@ template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
   return std::apply(
       [&](const auto&... stages) {
-        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1}, stages...);
+        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                                 stages...);
       },
       p.stages());
 }
@@ -4899,10 +5017,10 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
 
 namespace penstock::inline v0_1 {
 
-/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure function, so that a buffer
-/// of positions and a buffer of samples give the same sequence.
-[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t ordinal,
-                                                  std::uint64_t held) noexcept {
+/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure
+/// function, so that a buffer of positions and a buffer of samples give the same sequence.
+[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch,
+                                                  std::uint64_t ordinal, std::uint64_t held) noexcept {
   const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
   // The high half of a 32 x 64 bit product: a number below `held` (buffers have fewer than 2^32 elements).
   return ((word >> 32) * held) >> 32;
@@ -4910,7 +5028,8 @@ namespace penstock::inline v0_1 {
 
 /// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
 ///
-/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state. Memory: 8 bytes an element.
+/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
+/// Memory: 8 bytes an element.
 class position_buffer {
  public:
   position_buffer() = default;
@@ -4927,7 +5046,8 @@ class position_buffer {
   }
 
   /// Continues where a state says: the ordinals held, and how many have gone in and out.
-  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+               std::vector<std::uint64_t> held) {
     epoch_ = epoch;
     size_ = size;
     taken_ = taken;
@@ -4941,7 +5061,8 @@ class position_buffer {
     if (given > size || taken > size || taken != given + held.size()) return false;
     if (held.size() != std::min(capacity_, size - given)) return false;
     std::sort(held.begin(), held.end());
-    return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
+    return std::adjacent_find(held.begin(), held.end()) == held.end() &&
+           (held.empty() || held.back() < taken);
   }
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
@@ -4980,10 +5101,12 @@ class position_buffer {
 
 namespace penstock::inline v0_1 {
 
-/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on every machine.
+/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on
+/// every machine.
 ///
-/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and `sequence` are fingerprints
-/// of the data and of what determines the order; workers, prefetch, depth, memory and device are no part of it.
+/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and
+/// `sequence` are fingerprints of the data and of what determines the order; workers, prefetch, depth, memory
+/// and device are no part of it.
 struct state {
   static constexpr std::uint64_t current_version = 1;
 
@@ -4992,11 +5115,11 @@ struct state {
   std::uint64_t sequence = 0;
   std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;     ///< batches delivered in this epoch
-  std::uint64_t pass = 0;     ///< with `steps`: passes over the data in this epoch
-  std::uint64_t ordinal = 0;  ///< chunks: samples of this rank that are done
-  std::uint64_t rows = 0;     ///< chunks: rows made of the samples after them that are done too
-  std::uint64_t survivors = 0;  ///< chunks: rows that came out of the deciders in this pass
+  std::uint64_t step = 0;              ///< batches delivered in this epoch
+  std::uint64_t pass = 0;              ///< with `steps`: passes over the data in this epoch
+  std::uint64_t ordinal = 0;           ///< chunks: samples of this rank that are done
+  std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
+  std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
 
@@ -5037,8 +5160,10 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) + " and this library reads up to " +
-                                     std::to_string(state::current_version) + "; use the library that wrote it, or a newer one");
+        throw error(errc::state, "this state is of version " + std::to_string(value) +
+                                     " and this library reads up to " +
+                                     std::to_string(state::current_version) +
+                                     "; use the library that wrote it, or a newer one");
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -5060,7 +5185,9 @@ class state_reader {
 
  private:
   void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   [[nodiscard]] bool peek(char c) {
     blanks();
@@ -5082,12 +5209,15 @@ class state_reader {
     expect('"');
     std::uint64_t value = 0;
     const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"') fail("a number of 64 bits as a string");
+    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
+      fail("a number of 64 bits as a string");
     at_ = static_cast<std::size_t>(end - text_.data()) + 1;
     return value;
   }
   [[noreturn]] void fail(const std::string& wanted) const {
-    throw error(errc::state, "this is no state of a penstock run, or it was cut or edited: expected " + wanted).at_offset(at_);
+    throw error(errc::state,
+                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
+        .at_offset(at_);
   }
 
   std::string_view text_;
@@ -5109,8 +5239,11 @@ class state_reader {
   return text + "]}";
 }
 
-/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer version.
-[[nodiscard]] inline state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
+/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
+/// version.
+[[nodiscard]] inline state state_from_string(std::string_view text) {
+  return detail::state_reader(text).read();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -5121,11 +5254,11 @@ namespace penstock::inline v0_1 {
 /// The binding of plans whose samples have no positions in a source.
 struct no_binding {};
 
-/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind filter and unbatch,
-/// over forward-only sources, and in loops without batches.
+/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind
+/// filter and unbatch, over forward-only sources, and in loops without batches.
 ///
-/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal, so that their size
-/// is no part of a state. A value, like `direct_feed`.
+/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal,
+/// so that their size is no part of a state. A value, like `direct_feed`.
 template <class Plan>
 class chunk_feed {
   using parts = plan_parts<Plan>;
@@ -5142,11 +5275,17 @@ class chunk_feed {
   using binding = typename orders_type::binding;
   using placement_type = placement<binding>;
 
-  chunk_feed(const Plan& p, std::uint64_t chunk) : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
-    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+  chunk_feed(const Plan& p, std::uint64_t chunk)
+      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+    if constexpr (in::template has<steps_tag>)
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
-      mine_ = {.size = orders_->size(), .global = part.size, .world = part.size, .rank = part.rank, .lanes = orders_->lanes()};
+      mine_ = {.size = orders_->size(),
+               .global = part.size,
+               .world = part.size,
+               .rank = part.rank,
+               .lanes = orders_->lanes()};
       mine_.check();
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
@@ -5186,14 +5325,18 @@ class chunk_feed {
   }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
+    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0)
+      return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
-    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size) return "it has more samples than the data";
+    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size)
+      return "it has more samples than the data";
     if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
     if constexpr (parts::has_cursor) {
       const std::uint64_t each = parts::shard_before_cursor ? 1 : local_world_;
-      if (s.given == std::min(s.ordinal * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+      if (s.given == std::min(s.ordinal * each, cursor_inputs()) &&
+          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+        return {};
     }
     return "what its shuffle_buffer holds does not go with its samples";
   }
@@ -5247,7 +5390,9 @@ class chunk_feed {
 
  private:
   [[nodiscard]] std::uint64_t source_epoch() const { return epoch_ + (pass_ << 32); }
-  [[nodiscard]] std::uint64_t cursor_inputs() const { return parts::shard_before_cursor ? inputs_ : mine_.size; }
+  [[nodiscard]] std::uint64_t cursor_inputs() const {
+    return parts::shard_before_cursor ? inputs_ : mine_.size;
+  }
 
   void bind_listed(placement_type& p) {
     if (p.indices.empty()) return;
@@ -5299,11 +5444,12 @@ class chunk_feed {
 
 // ---- penstock/run/front.hpp
 
-/// The serial front of a source that can only be read forward: numbers its samples, and does there what order stages do with
-/// arithmetic elsewhere. Everything after it is evaluated in parallel.
+/// The serial front of a source that can only be read forward: numbers its samples, and does there what order
+/// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
 namespace penstock::inline v0_1 {
 
-/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the end.
+/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
+/// end.
 template <class Reader, class Item>
 class reader_front {
  public:
@@ -5412,7 +5558,8 @@ class shard_front {
 template <class Up, class Item>
 class buffer_front {
  public:
-  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed) : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
+  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed)
+      : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
   void rewind(std::uint64_t epoch) {
     up_.rewind(epoch);
     epoch_ = epoch;
@@ -5462,13 +5609,15 @@ auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)  // take and skip count for all ranks together
+    // take and skip count for all ranks together
+    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
       return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
     else if constexpr (part_of_kind<type, cursor_tag>)
-      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);
+      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
+                                          stages);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
     else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
@@ -5487,7 +5636,8 @@ template <class Plan>
 auto make_front(const Plan& p) {
   using reader = typename Plan::source_type::reader;
   using item = typename Plan::source_type::element;
-  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(reader_front<reader, item>(p.source().open()), p.stages());
+  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
+      reader_front<reader, item>(p.source().open()), p.stages());
 }
 
 }  // namespace penstock::inline v0_1
@@ -5500,21 +5650,24 @@ auto make_front(const Plan& p) {
 
 namespace penstock::inline v0_1 {
 
-/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
+/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
+/// them.
 ///
 /// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
-///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order: who waits for a later block never
 ///             holds an earlier one: no deadlock, even with one block.
 ///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
 ///             batch has been given back. A worker waits for equality.
 ///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
-/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
-/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
+/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent,
+/// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
+/// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
+/// ticket and done, two stores a block.
 class ring {
  public:
-  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
+  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
+  /// where they share.
   ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
       : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
 
@@ -5537,7 +5690,9 @@ class ring {
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
   /// Consumer: waits for block s; false when the ring was stopped.
-  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    return wait(slots_[s % blocks_].ready, word(s));
+  }
 
   /// Ends all waiting, now and later. Any thread, any number of times.
   void stop() noexcept {
@@ -5550,8 +5705,9 @@ class ring {
     }
   }
 
-  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
-  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
+  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
+  /// `work.finish(s)`; both must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait
+  /// for room.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
@@ -5638,10 +5794,12 @@ class ring {
 
 namespace penstock::inline v0_1 {
 
-/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order of the chunks.
+/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order
+/// of the chunks.
 ///
-/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known, chunks are given nothing
-/// until another epoch is asked for. The items of a chunk are kept and re-used with its place in the ring.
+/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known,
+/// chunks are given nothing until another epoch is asked for. The items of a chunk are kept and re-used with
+/// its place in the ring.
 template <class Front, class Item>
 class serial_front {
  public:
@@ -5655,11 +5813,14 @@ class serial_front {
     turn_.notify_all();
   }
 
-  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when the run was stopped. `failed(n)`
-  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its turn to come.
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
+  /// the run was stopped. `failed(n)`
+  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
+  /// its turn to come.
   template <class Failed, class Waited>
-  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned, const ring& r,
-                                std::uint64_t& count, bool& ended, Failed failed, Waited waited) noexcept {
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
+                                const ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                Waited waited) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();
     while (true) {
@@ -5725,7 +5886,8 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
+  using type = typename std::tuple_element_t<in::template place<device_tag>,
+                                             typename plan_parts<Plan>::stages>::device_type;
   static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
 };
 
@@ -5744,7 +5906,8 @@ struct front_of {
 };
 template <class Plan>
 struct front_of<Plan, true> {
-  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
+  using type =
+      serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
   static auto make(const Plan& p) { return make_front(p); }
 };
 
@@ -5752,7 +5915,8 @@ template <class V>
 struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
 template <class... Fields>
 struct all_fixed<record<Fields...>>
-    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
+    : std::bool_constant<(
+          (shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
 
 }  // namespace detail
 
@@ -5764,15 +5928,17 @@ namespace penstock::inline v0_1 {
 
 /// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
 ///
-/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
-/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
+/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the
+/// state), and one for read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a
+/// cursor.
 template <class Plan>
 class direct_feed {
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
   using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
   static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
-    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
+    return detail::chain_of_orders({steps, nullptr},
+                                   detail::orders_between<in::batch, in::count>(p.stages()));
   }
   using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
 
@@ -5793,23 +5959,33 @@ class direct_feed {
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
-    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
+    cut mine{.size = orders.size(),
+             .global = batch.size * part.size,
+             .world = part.size,
+             .rank = part.rank,
+             .lanes = orders.lanes(),
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
-    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    shared_ =
+        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    if constexpr (in::template has<steps_tag>)
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
       const auto& buffer = std::get<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)
-      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
+      throw error(errc::argument,
+                  "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep")
+          .in_stage("steps");
   }
 
   [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
   [[nodiscard]] const cut& mine() const { return shared_->mine; }
-  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const {
+    return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
+  }
   [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
   [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
 
@@ -5833,14 +6009,17 @@ class direct_feed {
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
-    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0) return "it counts samples where only batches are counted";
+    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
+      return "it counts samples where only batches are counted";
     if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
     if constexpr (parts::has_cursor) {
       direct_feed there = *this;
       there.seek(s.epoch, s.step);
       const position at = there.locate();
       const std::uint64_t each = parts::shard_before_cursor ? mine().slots(0) : mine().global;
-      if (s.given == std::min(at.index * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+      if (s.given == std::min(at.index * each, cursor_inputs()) &&
+          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+        return {};
     }
     return "what its shuffle_buffer holds does not go with its step";
   }
@@ -5978,10 +6157,12 @@ class direct_feed {
 
 namespace penstock::inline v0_1 {
 
-/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
+/// block's columns.
 ///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but once in a run of samples that
-/// takes some 20 us (`Counts::run`). In the others the stop flag is looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
+/// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
+/// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 template <class Chain, class Payload, bool Light>
 class evaluator {
  public:
@@ -5991,8 +6172,8 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
-                   bool times) const noexcept {
+  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+                   std::uint64_t last, bool times) const noexcept {
     std::uint64_t row = first;
     try {
       if (times && row < last) {
@@ -6058,7 +6239,8 @@ class evaluator {
 
   /// The same for a chunk of samples that a forward source gave.
   template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items, bool times) const noexcept {
+  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
+                   bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
     try {
@@ -6133,17 +6315,24 @@ class evaluator {
   };
 
   /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
+  static row_writer begin_rows(Payload& p) noexcept {
+    return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0};
+  }
 
   template <class Timing>
   void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
     chain_.evaluate(
         {p.epoch, index}, w,
-        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
+        [&p, row]<class V>(V&& value) {
+          p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value));
+        },
+        timing);
   }
 
-  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
+  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is
+  /// thrown.
+  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row,
+                   std::uint64_t last) const {
     const step_view view = part.view;
     const std::uint64_t epoch = p.epoch, base = part.first;
     auto& columns = p.columns;
@@ -6152,7 +6341,10 @@ class evaluator {
       for (; at < last; ++at)
         chain_.evaluate(
             {epoch, index_of(at)}, w,
-            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
+            [&columns, at]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
+            },
+            untimed{});
     };
     try {
       if (view.contiguous())
@@ -6166,7 +6358,8 @@ class evaluator {
     row = at;
   }
 
-  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
+  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room
+  /// for a row.
   void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
     const step_view view = p.parts[0].view;
     const std::uint64_t epoch = p.epoch;
@@ -6231,20 +6424,23 @@ inline double cgroup_quota() {
 
 }  // namespace detail
 
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least one.
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
 [[nodiscard]] inline unsigned usable_processors() {
   unsigned count = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 #endif
-  if (const double quota = detail::cgroup_quota(); quota > 0) count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
   return std::max(1u, count);
 }
 
-/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less one for the training
-/// loop, at least one.
+/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
+/// one for the training loop, at least one.
 [[nodiscard]] inline unsigned default_workers(std::uint64_t local_ranks) {
   const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
   return share > 1 ? share - 1 : 1;
@@ -6256,10 +6452,11 @@ inline double cgroup_quota() {
 
 namespace penstock::inline v0_1 {
 
-/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples ahead of what is opened.
+/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
+/// ahead of what is opened.
 ///
-/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its own (a hint may block in
-/// the kernel), or in the consumer's where the run has no workers.
+/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
+/// own (a hint may block in the kernel), or in the consumer's where the run has no workers.
 template <class Reader, class Feed>
 class read_ahead {
  public:
@@ -6314,7 +6511,8 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
-    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
+    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
+      reader_->will_need(next.binding(next.index(slot)).index);
     held.lock();
     placement_ = std::move(next);
   }
@@ -6354,9 +6552,11 @@ class read_ahead {
 
 namespace penstock::inline v0_1 {
 
-/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again after each such time.
+/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again
+/// after each such time.
 ///
-/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times in that period.
+/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
+/// in that period.
 class watchdog_thread {
  public:
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
@@ -6395,7 +6595,9 @@ class watchdog_thread {
 
  private:
   /// How often it looks: a wake-up per batch would cost more than it is worth.
-  [[nodiscard]] std::chrono::milliseconds period() const { return std::max(std::chrono::milliseconds(1), after_ / 8); }
+  [[nodiscard]] std::chrono::milliseconds period() const {
+    return std::max(std::chrono::milliseconds(1), after_ / 8);
+  }
 
   template <class Explain>
   void watch(const Explain& explain) {
@@ -6440,13 +6642,15 @@ class watchdog_thread {
 
 namespace penstock::inline v0_1 {
 
-/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value stages.
+/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value
+/// stages.
 template <std::size_t Stages>
 struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
-  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated, or the first one of some
+  // the position that is being evaluated, or the first one of some
+  std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
   std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
   std::atomic<std::uint64_t> stage_ns[Stages]{};
@@ -6474,7 +6678,8 @@ struct alignas(64) worker_counts {
   }
 };
 
-/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value stages.
+/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value
+/// stages.
 template <class Plan, std::size_t Stages>
 void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages>>& workers, const Plan& p) {
   std::vector<std::uint64_t> ns(Stages), timed_samples(Stages);
@@ -6491,7 +6696,8 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   }
   const auto add = [&](std::string name) {
     const std::size_t i = all.stages.size();
-    const double each = timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
+    const double each =
+        timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
     all.stages.push_back({std::move(name), samples, each * static_cast<double>(samples) * 1e-9});
   };
   add(std::string(Plan::source_type::source_name));
@@ -6508,7 +6714,8 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
 
-/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a time is its consumer.
+/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a
+/// time is its consumer.
 template <class Plan>
 class engine {
   using parts = plan_parts<Plan>;
@@ -6520,14 +6727,16 @@ class engine {
   using binding = typename feed_type::binding;
   using source_element = typename Plan::source_type::element;
   using reader_type = typename Plan::source_type::reader;
-  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type =
+      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = columns_of<Plan, session_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer>;
 
   /// Elements that are numbers, from a source of numbers.
   static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
-                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> && !unfinished<source_element>;
+                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
+                                !unfinished<source_element>;
   using evaluator_type = evaluator<chain_type, payload_type, light>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
@@ -6541,7 +6750,8 @@ class engine {
         grain_slots_(grain_size()),
         crowded_(*options_.workers + 1 > usable_processors()),
         depth_(choose_depth()),
-        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_, crowded_ ? 0 : 2000),
+        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
+              crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
@@ -6575,7 +6785,8 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ && account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+      } else if (options_.memory && opened_ != delivered_ &&
+                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
         p->columns.release();  // batches have grown: with fewer of them then
         pool_.give_back(p);
         return;
@@ -6593,19 +6804,21 @@ class engine {
     }
   }
 
-  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if any, is in it.
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
+  /// any, is in it.
   payload_type* next() {
     open_more();
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
-      throw error(errc::argument, "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
-                                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
-                                      (options_.memory ? " or memory(bytes)" : ""));
+      throw error(errc::argument,
+                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
+                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
+                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
+                      (options_.memory ? " or memory(bytes)" : ""));
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
-    largest_ = std::max(largest_, p->columns.held());
+    largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
     if constexpr (session_type::copies && parts::direct) send_ahead();
     return p;
@@ -6669,9 +6882,11 @@ class engine {
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
 
  private:
-  static constexpr bool hints = !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr bool hints =
+      !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // a failure of the source itself
+  // a failure of the source itself
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
   static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
@@ -6727,29 +6942,35 @@ class engine {
     }
     return 0;
   }
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than evaluating.
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
+  /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
-      if (!given.depth) return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+      if (!given.depth)
+        return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share processors and the
-  /// consumer is not woken for each.
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each.
   [[nodiscard]] std::size_t choose_depth() const {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 4 * *options_.workers + 4 : few;
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072
+               ? 4 * *options_.workers + 4
+               : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
-  /// is taken whole.
+  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
+  /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
+    if constexpr (light)
+      return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
     const std::uint64_t bytes = sample_bytes();
-    return std::min<std::uint64_t>(block_slots(), bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
+    return std::min<std::uint64_t>(block_slots(),
+                                   bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return 4096;
@@ -6760,7 +6981,9 @@ class engine {
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
     }
   }
-  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return static_cast<std::size_t>(s % ring_.blocks()); }
+  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
+    return static_cast<std::size_t>(s % ring_.blocks());
+  }
 
   void start_threads() {
     const unsigned count = *options_.workers;
@@ -6778,7 +7001,8 @@ class engine {
       if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line); });
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() + "); ask for fewer with workers(n)");
+      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
+                                "); ask for fewer with workers(n)");
     } catch (...) {
       stop();
       throw;
@@ -6816,8 +7040,8 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
-    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than the blocks: it sleeps
-    // until most of those that are open are there.
+    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
+    // the blocks: it sleeps until most of those that are open are there.
     const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
     const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
     watchdog_.end_wait();
@@ -6840,10 +7064,12 @@ class engine {
       if constexpr (parts::direct) {
         const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
         for (const batch_part& part : p.parts) {
-          const std::uint64_t begin_row = std::max(first, part.first), end_row = std::min(last, part.first + part.valid);
+          const std::uint64_t begin_row = std::max(first, part.first),
+                              end_row = std::min(last, part.first + part.valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row, times && begin_row == first);
+          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
+                                 times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
@@ -6854,12 +7080,15 @@ class engine {
     if (times) w.counts.publish(w.scratch);
   }
 
-  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times, bool abandoned) noexcept {
+  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
+                                bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_part& part = p.parts[0];
       const auto* items = front_.pull(
           s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
-          [&p](std::uint64_t count) { evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]); },
+          [&p](std::uint64_t count) {
+            evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
+          },
           [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, w.counts, *items, times);
@@ -6900,7 +7129,8 @@ class engine {
       if (index == counts_type::nothing) continue;
       const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
       line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") + std::to_string(index);
+              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
+              std::to_string(index);
       any = true;
     }
     if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";
@@ -6942,7 +7172,8 @@ class engine {
 
 namespace penstock::inline v0_1 {
 
-/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived class.
+/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived
+/// class.
 template <class Plan, class Core>
 class core_base : public std::enable_shared_from_this<Core> {
   using parts = plan_parts<Plan>;
@@ -6952,7 +7183,8 @@ class core_base : public std::enable_shared_from_this<Core> {
   using engine_type = penstock::engine<Plan>;
   using payload_type = typename engine_type::payload_type;
 
-  core_base(const Plan& p, const run_options& options, const std::stop_token& token) : engine(p, options, token) {}
+  core_base(const Plan& p, const run_options& options, const std::stop_token& token)
+      : engine(p, options, token) {}
 
   engine_type engine;
 
@@ -6987,7 +7219,8 @@ class core_base : public std::enable_shared_from_this<Core> {
   }
   void count(const payload_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
-    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+    for (const bytes_view column :
+         p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
       bytes += column.size();
     engine.delivered(part.valid, bytes);
   }
@@ -7007,10 +7240,11 @@ class core_base : public std::enable_shared_from_this<Core> {
 
 namespace penstock::inline v0_1 {
 
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure functions of a number.
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
+/// functions of a number.
 ///
-/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks in turn, wherever among them
-/// `shard` stands.
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
+/// in turn, wherever among them `shard` stands.
 class selection {
  public:
   void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
@@ -7091,12 +7325,16 @@ namespace detail {
 template <class W>
 std::uint64_t whole_size(const W& value) {
   if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); }, value.values());
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
+                      value.values());
   } else if constexpr (requires { value.member(0); }) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
     return bytes;
-  } else if constexpr (requires { value.size(); *value.data(); }) {
+  } else if constexpr (requires {
+                         value.size();
+                         *value.data();
+                       }) {
     return value.size() * sizeof(*value.data());
   } else {
     return sizeof(value);
@@ -7105,10 +7343,11 @@ std::uint64_t whole_size(const W& value) {
 
 }  // namespace detail
 
-/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into batches or handed out one by
-/// one.
+/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into
+/// batches or handed out one by one.
 ///
-/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of each column.
+/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of
+/// each column.
 template <class Plan>
 class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using base = core_base<Plan, chunk_core<Plan>>;
@@ -7121,7 +7360,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
       : base(p, options, token), batches_(engine.depth()) {
-    if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
+    if constexpr (parts::decided)
+      rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = std::get<parts::in::batch>(p.stages());
@@ -7129,7 +7369,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument, "steps(" + std::to_string(*fixed) + "): a take after batch leaves fewer batches in an epoch; remove it")
+        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
+                                        "): a take after batch leaves fewer batches in an epoch; remove it")
             .in_stage("steps");
     }
   }
@@ -7143,7 +7384,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       engine.give_back(p);
   }
 
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
       const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
@@ -7163,7 +7405,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     return {};
   }
 
-  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's end.
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
+  /// end.
   auto* next_row(std::uint64_t epoch)
     requires(!parts::batched)
   {
@@ -7204,9 +7447,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
     passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after its last part.
+    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
+    // its last part.
     const world part = world_of(engine.plan());
-    done_ = parts::decided && !parts::shard_before_decider ? s.step * (parts::batched ? batch_size_ * part.size : s.world) : 0;
+    done_ = parts::decided && !parts::shard_before_decider
+                ? s.step * (parts::batched ? batch_size_ * part.size : s.world)
+                : 0;
     dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
     if (!parts::batched && s.world != part.size) {
       const std::uint64_t rows = s.step * s.world;
@@ -7229,7 +7475,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (p.from_batches) return p.gathered;
     std::vector<position> all;
     all.reserve(count);
-    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(p.sources[row])});
+    for (std::size_t row = first; row < first + count; ++row)
+      all.push_back({p.epoch, p.index(p.sources[row])});
     return all;
   }
 
@@ -7271,7 +7518,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     base::write_cursor(s, feed.cursor());
   }
 
-  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
+  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was
+  /// stopped.
   bool find_row(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch) {
       if (chunk_ == nullptr) {
@@ -7282,9 +7530,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         row_ = 0;
       }
       switch (find_in_chunk()) {
-        case selection::verdict::pass: return true;
-        case selection::verdict::end: end_pass(); break;
-        case selection::verdict::drop: leave_chunk(); break;
+        case selection::verdict::pass:
+          return true;
+        case selection::verdict::end:
+          end_pass();
+          break;
+        case selection::verdict::drop:
+          leave_chunk();
+          break;
       }
     }
     return false;
@@ -7339,18 +7592,21 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void check_pass() {
     if (!across_passes || passed_ != 0) return;
     engine.request_stop();
-    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
+        .in_stage("steps");
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
     if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
   }
 
-  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
+  /// begins.
   bool end_of_steps() {
     const auto fixed = engine.feed().fixed_steps();
     const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
-    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed)) return false;
+    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed))
+      return false;
     state next;
     next.epoch = engine.trail().epoch() + 1;
     seek(next);
@@ -7360,7 +7616,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
   payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
     if constexpr (engine_type::light && !engine_type::session_type::copies) {
-      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_)
+        return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
       use_rows(batch_size_);
@@ -7397,8 +7654,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
     if (batches_.made() >= batches_.most())
-      throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
-                                      " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
+      throw error(
+          errc::argument,
+          "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
+              " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
     payload_type* out = batches_.make(engine.device(), engine.account());
     out->from_batches = true;
     return out;
@@ -7417,8 +7676,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
-      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
+        out.gathered.push_back(
+            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
+          chunk_->what == nullptr)
         std::swap(out.columns, chunk_->columns);  // the chunk is the batch
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
@@ -7439,10 +7700,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
-  std::uint64_t passed_ = 0;             // survivors of this pass that take and skip let through
-  std::uint64_t dealt_ = 0, done_ = 0;   // those of this epoch, all ranks together; below `done_` they belong to steps before
-  payload_type* filling_ = nullptr;      // a batch that is begun
-  place mark_{};                         // where it began
+  std::uint64_t passed_ = 0;  // survivors of this pass that take and skip let through
+  // those of this epoch, all ranks together; below `done_` they belong to steps before
+  std::uint64_t dealt_ = 0, done_ = 0;
+  payload_type* filling_ = nullptr;  // a batch that is begun
+  place mark_{};                     // where it began
 };
 
 }  // namespace penstock::inline v0_1
@@ -7461,13 +7723,15 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   using payload_type = typename base::payload_type;
   using batch_type = batch_handle<direct_core>;
 
-  direct_core(const Plan& p, const run_options& options, const std::stop_token& token) : base(p, options, token) {}
+  direct_core(const Plan& p, const run_options& options, const std::stop_token& token)
+      : base(p, options, token) {}
 
   using base::engine;
 
   void give_back(payload_type* p) noexcept { engine.give_back(p); }
 
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     auto& trail = engine.trail();
     if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
@@ -7571,16 +7835,19 @@ struct row_of_plan<Plan, false> {
 
 }  // namespace detail
 
-/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it is destroyed or told to.
+/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it
+/// is destroyed or told to.
 ///
 ///     auto run = loader.open();
 ///     for (auto epoch : run.epochs(90))
 ///       for (auto&& b : epoch) train(b);
 ///
-/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until the next one is asked for.
-/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer stands; `plan.open(state)` goes on
-/// there. An exception of the chain is thrown when the consumer asks for the batch that holds its position, after all earlier batches, the
-/// lowest position first; the run is then stopped and its state is the one before that batch. One thread at a time uses a run;
+/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until
+/// the next one is asked for.
+/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer
+/// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
+/// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
+/// stopped and its state is the one before that batch. One thread at a time uses a run;
 /// `request_stop` may be called from any.
 template <class Plan>
 class run {
@@ -7602,7 +7869,8 @@ class run {
     iterator() = default;
     explicit iterator(run* owner) : owner_(owner) {}
     [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
-    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks for three.
+    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
+    /// for three.
     iterator& operator++() {
       owner_->move_on();
       return *this;
@@ -7656,7 +7924,8 @@ class run {
       run* owner_ = nullptr;
       std::uint64_t number_ = 0;
     };
-    epochs_range(run* owner, std::uint64_t first, std::uint64_t last) : owner_(owner), first_(first), last_(last) {}
+    epochs_range(run* owner, std::uint64_t first, std::uint64_t last)
+        : owner_(owner), first_(first), last_(last) {}
     [[nodiscard]] iterator begin() const { return {owner_, first_}; }
     [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
@@ -7687,25 +7956,31 @@ class run {
   }
   ~run() { close(); }
 
-  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read ahead.
+  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read
+  /// ahead.
   [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
     allow(number + 1);
     return {this, number};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(std::uint64_t) && {
-    static_assert(!std::is_void_v<T>, "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
-  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a restored one.
+  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a
+  /// restored one.
   [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
     allow(count);
     return {this, core_->epoch(), count};
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(std::uint64_t) && {
-    static_assert(!std::is_void_v<T>, "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0, 0};
   }
 
@@ -7849,8 +8124,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " + loser(p) +
-                                        "; write steps(n) after batch");
+        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
+                                        loser(p) + "; write steps(n) after batch");
     }
   }
   static std::string loser(const Plan& p) {
@@ -7871,19 +8146,27 @@ class run {
 
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
-    const auto refuse = [](const std::string& why) { throw error(errc::state, "this state cannot be continued here: " + why); };
+    const auto refuse = [](const std::string& why) {
+      throw error(errc::state, "this state cannot be continued here: " + why);
+    };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
-    if (s.dataset != p.source().fingerprint()) refuse("it is of another dataset (the fingerprints of the data differ)");
+    if (s.dataset != p.source().fingerprint())
+      refuse("it is of another dataset (the fingerprints of the data differ)");
     if (s.sequence != sequence_fingerprint(p))
-      refuse("it is of another sequence: order, seed, deciders, tail or global batch differ from those of this plan");
+      refuse(
+          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
+          "plan");
     const world part = world_of(p);
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
-             std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
-    if (s.rank >= s.world) refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) +
+             ", this is rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) +
+             ", and the plan is not elastic");
+    if (s.rank >= s.world)
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0) refuse("its number of ranks does not divide the global batch");
+      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+        refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
@@ -7912,8 +8195,8 @@ struct open_arguments {
 
 }  // namespace detail
 
-/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and threads started here; a plan whose
-/// ranks would do different numbers of batches is refused here.
+/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and
+/// threads started here; a plan whose ranks would do different numbers of batches is refused here.
 template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
   detail::open_arguments given;
@@ -7936,7 +8219,9 @@ class pass_iterator {
     return *this;
   }
   void operator++(int) { ++at_; }
-  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) { return it.at_ == std::default_sentinel; }
+  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) {
+    return it.at_ == std::default_sentinel;
+  }
 
  private:
   std::unique_ptr<run<Plan>> run_;
@@ -7946,7 +8231,8 @@ class pass_iterator {
 template <class Source, class... Stages>
 [[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
   using plan_type = plan<Source, Stages...>;
-  return pass_iterator<plan_type>(std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
+  return pass_iterator<plan_type>(
+      std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
 }
 template <class Source, class... Stages>
 [[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
@@ -7959,11 +8245,12 @@ template <class Source, class... Stages>
 
 namespace penstock::inline v0_1 {
 
-/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp returns, so that the templates of a
-/// plan are compiled once.
+/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp
+/// returns, so that the templates of a plan are compiled once.
 ///
-/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch itself is held until the next one is
-/// asked for. Move-only. Cost: one indirect call per batch, nothing per sample.
+/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch
+/// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
+/// sample.
 ///
 ///     any_loader<my_batch> make_loader() {                        // in loader.cpp
 ///       return {from(samples) | batch(32), [](auto& b) { return my_batch{b.values()}; }};
@@ -8023,7 +8310,8 @@ class any_loader {
   /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
   template <class Plan, class Convert>
     requires part_of_kind<Plan, plan_tag>
-  any_loader(const Plan& p, Convert convert) : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  any_loader(const Plan& p, Convert convert)
+      : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),
@@ -8125,9 +8413,11 @@ class any_loader {
 
 namespace penstock::inline v0_1 {
 
-/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop waited for data.
+/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop
+/// waited for data.
 ///
-/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at the end of each epoch.
+/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at
+/// the end of each epoch.
 /// Cost of `tick` between two lines: reading a clock. One thread.
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
@@ -8147,7 +8437,8 @@ class progress {
     first_ = counters;
     first_.stages.clear();
   }
-  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is due.
+  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is
+  /// due.
   template <class Counters>
   void tick(Counters&& counters) {
     ++ticks_;
@@ -8166,12 +8457,14 @@ class progress {
       const std::uint64_t done = std::min(ticks_, total_);
       const auto filled = static_cast<std::size_t>(done * width / total_);
       result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
-      std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_), static_cast<unsigned long long>(total_));
+      std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
+                    static_cast<unsigned long long>(total_));
     } else {
       std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(ticks_));
     }
     result += text;
-    std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%", rate(static_cast<double>(counters.samples - first_.samples)),
+    std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%",
+                  rate(static_cast<double>(counters.samples - first_.samples)),
                   rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
                   100 * rate(counters.stall_seconds - first_.stall_seconds));
     return result + text;
@@ -9105,7 +9398,8 @@ namespace detail {
 template <class Stage>
 constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
-  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)
+  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
+                part_of_kind<Stage, shard_tag>)
     return "sequencer";
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
@@ -9164,7 +9458,8 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field is moved, and the device.
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field
+/// is moved, and the device.
 ///
 /// Opens nothing. For people: the text may change between versions.
 template <class Source, class... Stages>
@@ -9194,15 +9489,17 @@ template <class Source, class... Stages>
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         ((text += "field " + std::string(element::template field_at<Is>::name) + ": " +
-                  detail::moves_text<std::tuple_element_t<Is, element>,
-                                     typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
+                  detail::moves_text<
+                      std::tuple_element_t<Is, element>,
+                      typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
                   "\n"),
          ...);
       }(std::make_index_sequence<element::size>{});
     } else {
       text += "value: " + detail::moves_text<element, typename batch::template policy<void>>() + "\n";
     }
-    if constexpr (!parts::direct) text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+    if constexpr (!parts::direct)
+      text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
@@ -9216,8 +9513,9 @@ template <class Source, class... Stages>
 
 // ---- penstock/source/concepts.hpp
 
-/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what is large), it owns no
-/// thread and no open file. `open()` gives its *reader*, which a run owns and all its workers share.
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
+/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
+/// workers share.
 namespace penstock::inline v0_1 {
 
 /// Stands for a sink when a concept asks whether something can be evaluated.
@@ -9310,15 +9608,22 @@ std::string value_text(const V& value) {
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
     return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
-  } else if constexpr (requires { value.shape(); value.values(); }) {
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
     return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
     return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
-  } else if constexpr (requires { value.size(); std::as_bytes(std::span(value.data(), value.size())); }) {
-    return std::to_string(value.size()) + " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+  } else if constexpr (requires {
+                         value.size();
+                         std::as_bytes(std::span(value.data(), value.size()));
+                       }) {
+    return std::to_string(value.size()) +
+           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
   } else {
     return "a value of " + std::to_string(sizeof(type)) + " bytes";
   }
@@ -9330,7 +9635,9 @@ std::string sample_text(const V& sample) {
   std::string text;
   if constexpr (any_record<type>) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      ((text += "  " + std::string(type::template field_at<Is>::name) + ": " + value_text(get<Is>(sample)) + "\n"), ...);
+      ((text +=
+        "  " + std::string(type::template field_at<Is>::name) + ": " + value_text(get<Is>(sample)) + "\n"),
+       ...);
     }(std::make_index_sequence<type::size>{});
   } else if constexpr (open_sample<type>) {
     for (std::size_t i = 0; i < sample.size(); ++i)
@@ -9345,8 +9652,8 @@ std::string sample_text(const V& sample) {
 
 /// Shows one sample as it stands before `batch`: its key, and of each field the shape and the first bytes.
 ///
-/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the first sample. For people: the
-/// text may change between versions. Throws what the chain throws.
+/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the
+/// first sample. For people: the text may change between versions. Throws what the chain throws.
 ///
 ///     std::cout << peek(webdataset("train-{000..127}.tar") | fields<"jpg", "cls">);
 template <class Source, class... Stages>
@@ -9368,17 +9675,22 @@ template <class Source, class... Stages>
     return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
   } else {
     const auto orders = make_sample_orders(p);
-    if (index >= orders.size()) return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
-                                       std::to_string(orders.size()) + " samples\n";
+    if (index >= orders.size())
+      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
+             std::to_string(orders.size()) + " samples\n";
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
-    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader}, seed);
+    auto chain = make_chain(
+        p,
+        source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
+        seed);
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" + (text.empty() ? "  dropped by a filter\n" : text);
+    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
+           (text.empty() ? "  dropped by a filter\n" : text);
   }
 }
 /// The same for a source alone.
@@ -13048,13 +13360,16 @@ static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::
 
 namespace penstock::inline v0_1 {
 
-/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by `batch(size, options...)`.
+/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
+/// `batch(size, options...)`.
 ///
-/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate policy for all fields
-/// (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for single fields.
-/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) * size * world), and a
-/// sample that is bad never pulls a later one forward. Samples are written where they will be used: no copy after decoding for
-/// stacked fields. Keeps all five guarantees. Unequal shapes under `stack` are `errc::shape` at the position.
+/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
+/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
+/// single fields.
+/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
+/// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
+/// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
+/// `stack` are `errc::shape` at the position.
 ///
 ///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
 template <class... Policies>
@@ -13071,7 +13386,10 @@ struct batch_stage {
 
   [[nodiscard]] std::string describe() const {
     return "batch(" + std::to_string(size) + ", tail " +
-           (at_end == tail::drop ? "drop" : at_end == tail::pad ? "pad" : "keep") + ")";
+           (at_end == tail::drop  ? "drop"
+            : at_end == tail::pad ? "pad"
+                                  : "keep") +
+           ")";
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -13088,7 +13406,8 @@ struct batch_stage {
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none)
-      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch : mistake::not_batchable;
+      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch
+                                                               : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;
@@ -13104,9 +13423,10 @@ struct batch_stage {
   template <class R, std::size_t... Is>
   static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
     mistake found = mistake::none;
-    ((found = found != mistake::none
-                  ? found
-                  : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
+    ((found =
+          found != mistake::none
+              ? found
+              : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
      ...);
     return found;
   }
@@ -13140,7 +13460,8 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 
 template <class... Options>
 [[nodiscard]] auto batch(std::uint64_t size, Options... options) {
-  if (size == 0) throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
+  if (size == 0)
+    throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size}, options...);
 }
 
@@ -13214,12 +13535,15 @@ inline constexpr std::size_t codec_for = [] {
 
 }  // namespace detail
 
-/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls", integer>>`.
+/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls",
+/// integer>>`.
 ///
-/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others pass; a record with one
-/// field; or an open sample, of which `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the
-/// only one whose extension the codec declares. Out: what the codec makes of it, unfinished where the codec can write to its destination.
-/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker has a scratch per codec.
+/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others
+/// pass; a record with one field; or an open sample, of which `decode<field<...>...>` takes the named members
+/// and `decode<Codec>` the only member, or the only one whose extension the codec declares. Out: what the
+/// codec makes of it, unfinished where the codec can write to its destination.
+/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker
+/// has a scratch per codec.
 /// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
 template <class... Codecs>
 struct decode_stage {
@@ -13274,15 +13598,18 @@ struct decode_stage {
       return mistake::decode_nothing;
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       return mistake::not_a_codec;
-    } else if constexpr (by_name && !detail::names_differ<basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
+    } else if constexpr (by_name &&
+                         !detail::names_differ<
+                             basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
       return mistake::field_twice;
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
           return mistake::no_such_field;
         } else {
-          return (byte_element<std::tuple_element_t<element::template index_of<typename detail::field_codec<Codecs>::name_type>,
-                                                    element>> &&
+          return (byte_element<std::tuple_element_t<
+                      element::template index_of<typename detail::field_codec<Codecs>::name_type>,
+                      element>> &&
                   ...)
                      ? mistake::none
                      : mistake::codec_wants_bytes;
@@ -13305,7 +13632,8 @@ struct decode_stage {
   template <class R, class Call, std::size_t... Is>
   constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename R::template field_at<Is>::name_type,
-                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(one_field<Is>(sample, c)...);
+                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(
+        one_field<Is>(sample, c)...);
   }
   template <std::size_t I, class R, class Call>
   constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
@@ -13319,7 +13647,8 @@ struct decode_stage {
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename detail::field_codec<Codecs>::name_type,
-                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(one_member<Is>(sample, c)...);
+                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
+        one_member<Is>(sample, c)...);
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {
@@ -13329,7 +13658,8 @@ struct decode_stage {
         return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+    throw error(errc::missing,
+                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
         .for_key(sample.key());
   }
 };
@@ -13343,11 +13673,11 @@ inline constexpr decode_stage<Codecs...> decode{};
 
 namespace penstock::inline v0_1 {
 
-/// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements become a record of "index"
-/// and "value".
+/// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements
+/// become a record of "index" and "value".
 ///
-/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it stands before filter and
-/// unbatch. Cost: nothing.
+/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it
+/// stands before filter and unbatch. Cost: nothing.
 ///
 ///     from(names) | enumerate | map([](auto r) { return get<"index">(r); })
 struct enumerate_stage {
@@ -13363,8 +13693,8 @@ struct enumerate_stage {
             c.at.index, get<Is>(std::forward<V>(value))...);
       }(std::make_index_sequence<std::remove_cvref_t<V>::size>{});
     } else {
-      return record<field<"index", std::uint64_t>, field<"value", std::remove_cvref_t<V>>>(c.at.index,
-                                                                                           std::forward<V>(value));
+      return record<field<"index", std::uint64_t>, field<"value", std::remove_cvref_t<V>>>(
+          c.at.index, std::forward<V>(value));
     }
   }
   template <class Context>
@@ -13399,7 +13729,8 @@ struct member_name {
   }
 };
 
-/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no bytes.
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no
+/// bytes.
 template <member_name Name>
 inline constexpr auto optional = [] {
   auto marked = Name;
@@ -13452,7 +13783,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing, "the sample has no member '" + std::string(wanted) + "'; it has: " + (has.empty() ? "none" : has))
+  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
+                                 "'; it has: " + (has.empty() ? "none" : has))
       .for_key(sample.key());
 }
 
@@ -13460,9 +13792,10 @@ template <open_sample S>
 
 /// Closes a sample: chooses members by name and makes a record of them. `fields<"jpg;jpeg", "cls">`.
 ///
-/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a record of blobs, in the
-/// order written. A member that is missing is `errc::missing` with the key, unless it is `optional<"name">`. Members that are not named
-/// are never read. Pointwise; keeps all five guarantees. Cost: a few comparisons of short names.
+/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a
+/// record of blobs, in the order written. A member that is missing is `errc::missing` with the key, unless it
+/// is `optional<"name">`. Members that are not named are never read. Pointwise; keeps all five guarantees.
+/// Cost: a few comparisons of short names.
 ///
 ///     webdataset("train-{000..127}.tar") | fields<"jpg;jpeg", "cls">
 template <member_name... Names>
@@ -13474,12 +13807,14 @@ struct fields_stage {
   auto apply(V&& sample, const Call&) const {
     if constexpr (any_record<V>) {
       using type = std::remove_cvref_t<V>;
-      return record<typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
+      return record<
+          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
           get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
     } else {
       using blob_type = typename std::remove_cvref_t<V>::blob_type;
-      return record<basic_field<detail::member_name_type<Names>,
-                                std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
+      return record<
+          basic_field<detail::member_name_type<Names>,
+                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
           pick<Names>(sample)...);
     }
   }
@@ -13497,7 +13832,8 @@ struct fields_stage {
     else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
       return mistake::field_twice;
     else if constexpr (any_record<element>)
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
+      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none
+                                                                          : mistake::no_such_field;
     else
       return mistake::none;
   }
@@ -13525,7 +13861,8 @@ inline constexpr fields_stage<Names...> fields{};
 
 namespace penstock::inline v0_1 {
 
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage stands.
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage
+/// stands.
 struct key {
   std::uint64_t hash = 0;
   constexpr key() = default;
@@ -13546,7 +13883,8 @@ template <class F, class V>
 using argument_of = std::conditional_t<takes_unfinished<F>, V&&, finished<V>>;
 
 template <class F, class V>
-concept random_function = !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
+concept random_function =
+    !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
 template <class F, class V>
 consteval mistake diagnose_function() {
@@ -13555,7 +13893,8 @@ consteval mistake diagnose_function() {
     if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
     return mistake::none;
   } else if constexpr (std::invocable<const F&, argument, rng&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>) return mistake::returns_nothing;
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>)
+      return mistake::returns_nothing;
     return mistake::none;
   } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
     return mistake::mutable_function;
@@ -13564,7 +13903,8 @@ consteval mistake diagnose_function() {
   }
 }
 
-/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it wants them.
+/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it
+/// wants them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
   if constexpr (takes_unfinished<F>) {
@@ -13586,10 +13926,12 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 
 /// Replaces each sample by what a function makes of it. Made by `map(f)`.
 ///
-/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`. Out: f's result; a view
-/// it returns must outlive the call (no pointers into locals). Pointwise; keeps all five guarantees.
-/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The generator is keyed by
-/// the sample's position and this stage's number among the random stages, or by `key("...")`.
+/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
+/// Out: f's result; a view it returns must outlive the call (no pointers into locals). Pointwise; keeps all
+/// five guarantees.
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The
+/// generator is keyed by the sample's position and this stage's number among the random stages, or by
+/// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
 ///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
@@ -13615,8 +13957,8 @@ struct map_stage {
 
 /// Replaces one field of each record by what a function makes of it. Made by `map<"name">(f)`.
 ///
-/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched and unread. Otherwise
-/// like `map`.
+/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched
+/// and unread. Otherwise like `map`.
 template <class Name, class F>
 struct map_field_stage {
   using penstock_part = pointwise_tag;
@@ -13625,8 +13967,8 @@ struct map_field_stage {
   key address;
 
   template <class R>
-  static constexpr bool draws =
-      detail::random_function<F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  static constexpr bool draws = detail::random_function<
+      F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
 
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
@@ -13656,7 +13998,8 @@ struct map_field_stage {
   template <class R, std::size_t... Is, class... Ts>
   static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
     using from_type = std::remove_cvref_t<R>;
-    return record<basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+    return record<
+        basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
         std::forward<Ts>(values)...);
   }
   template <class R, class... Ts>
@@ -13682,10 +14025,12 @@ namespace penstock::inline v0_1 {
 
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
-/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their order. Loses `indexed`
+/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their
+/// order. Loses `indexed`
 /// and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at an unfinished field the
-/// field is read for it and again where it lands. Cost: the call; behind the last decider a survivor is copied once more, in runs.
+/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at
+/// an unfinished field the field is read for it and again where it lands. Cost: the call; behind the last
+/// decider a survivor is copied once more, in runs.
 ///
 ///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
 template <class F>
@@ -13713,7 +14058,8 @@ struct filter_stage {
     } else {
       using argument = detail::argument_of<F, element>;
       if constexpr (std::invocable<const F&, argument>) {
-        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>) return mistake::predicate_not_bool;
+        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>)
+          return mistake::predicate_not_bool;
       } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
         return mistake::predicate_not_bool;
       }
@@ -13733,8 +14079,8 @@ template <class F>
 
 namespace penstock::inline v0_1 {
 
-/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on at once when they are
-/// large; at least one always is.
+/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on
+/// at once when they are large; at least one always is.
 struct memory_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "memory";
@@ -13752,8 +14098,10 @@ struct memory_stage {
 
 namespace penstock::inline v0_1 {
 
-/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and nothing is copied;
-/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch ahead of the consumer.
+/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and
+/// nothing is copied;
+/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch
+/// ahead of the consumer.
 ///
 /// Keeps all five guarantees. Stands after `batch`. `describe` says which device it is.
 template <device Device>
@@ -13778,8 +14126,9 @@ inline constexpr pin_and_copy_stage<host> pin_and_copy{};
 
 namespace penstock::inline v0_1 {
 
-/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many samples are asked for before
-/// their turn (files: `posix_fadvise`); after it, that many batches are prepared. An annotation: the sequence does not change.
+/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many
+/// samples are asked for before their turn (files: `posix_fadvise`); after it, that many batches are
+/// prepared. An annotation: the sequence does not change.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
@@ -13802,8 +14151,8 @@ struct prefetch_stage {
 
 namespace penstock::inline v0_1 {
 
-/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`. Does nothing at run time; where
-/// one is lost, the one error names the stage that lost it.
+/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`.
+/// Does nothing at run time; where one is lost, the one error names the stage that lost it.
 template <guarantee... Gs>
 struct require_stage {
   using penstock_part = require_tag;
@@ -13833,7 +14182,8 @@ inline constexpr require_stage<Gs...> require{};
 
 namespace penstock::inline v0_1 {
 
-/// The seed of random stages (`map` with a generator). An annotation; without it the seed of the first shuffle counts, else 0.
+/// The seed of random stages (`map` with a generator). An annotation; without it the seed of the first
+/// shuffle counts, else 0.
 struct seed_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "seed";
@@ -13851,12 +14201,14 @@ struct seed_stage {
 
 namespace penstock::inline v0_1 {
 
-/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and the next one of the
-/// sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and
+/// the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
 ///
-/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still evaluated in
-/// parallel; over a source that can only be read forward it holds samples, still encoded. An epoch drains the buffer. Loses `indexed`;
-/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch, ordinal).
+/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still
+/// evaluated in parallel; over a source that can only be read forward it holds samples, still encoded. An
+/// epoch drains the buffer. Loses `indexed`;
+/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch,
+/// ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
 ///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
@@ -13869,7 +14221,8 @@ struct shuffle_buffer_stage {
   std::uint64_t seed = 0;
 
   static consteval guarantee_set loses(place where) {
-    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic) : guarantee_set(guarantee::indexed);
+    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic)
+                             : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
     return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
@@ -13881,7 +14234,9 @@ struct shuffle_buffer_stage {
 };
 
 [[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
-  if (capacity == 0) throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1").in_stage("shuffle_buffer");
+  if (capacity == 0)
+    throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
+        .in_stage("shuffle_buffer");
   return {capacity, seed};
 }
 
@@ -13893,8 +14248,9 @@ namespace penstock::inline v0_1 {
 
 /// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
 ///
-/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass * 2^32); what is left after
-/// `count` batches is not delivered in this epoch. A pass over the data that gives this rank nothing at all is an error.
+/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass *
+/// 2^32); what is left after `count` batches is not delivered in this epoch. A pass over the data that gives
+/// this rank nothing at all is an error.
 struct steps_stage {
   using penstock_part = steps_tag;
   static constexpr std::string_view stage_name = "steps";
@@ -13908,7 +14264,9 @@ struct steps_stage {
 };
 
 [[nodiscard]] inline steps_stage steps(std::uint64_t count) {
-  if (count == 0) throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1").in_stage("steps");
+  if (count == 0)
+    throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
+        .in_stage("steps");
   return {count};
 }
 
@@ -13932,7 +14290,8 @@ using finished_value = std::remove_cvref_t<finished<V>>;
 template <class V>
 std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
-    if (v.shape().rank() == 0) throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
+    if (v.shape().rank() == 0)
+      throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
     return static_cast<std::size_t>(v.shape()[0]);
   } else {
     return v.size();
@@ -13950,17 +14309,17 @@ struct row_of<V> {
 template <class... Fields>
   requires(rows<finished_value<typename Fields::type>> && ...)
 struct row_of<record<Fields...>> {
-  using type = record<
-      basic_field<typename Fields::name_type, typename row_of<finished_value<typename Fields::type>>::type>...>;
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename row_of<finished_value<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
 
-/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length, a record of equally long
-/// ones a record per row. Made by `unbatch`.
+/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length,
+/// a record of equally long ones a record per row. Made by `unbatch`.
 ///
-/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`. Rows of a record that differ
-/// in number are `errc::shape`. Cost: a copy of each row where it lands.
+/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
+/// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
 ///
 ///     from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch        // 1, 2, 3
 struct unbatch_stage {
@@ -13978,7 +14337,8 @@ struct unbatch_stage {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         const std::size_t lengths[] = {detail::row_count(get<Is>(whole_value))...};
         for (const std::size_t n : lengths)
-          if (n != lengths[0]) throw error(errc::shape, "unbatch: the fields of one sample have different numbers of rows");
+          if (n != lengths[0])
+            throw error(errc::shape, "unbatch: the fields of one sample have different numbers of rows");
         for (std::size_t i = 0; i < lengths[0]; ++i) sink(output<type>(get<Is>(whole_value)[i]...));
       }(std::make_index_sequence<type::size>{});
     } else {
@@ -14000,14 +14360,19 @@ inline constexpr unbatch_stage unbatch{};
 
 namespace penstock::inline v0_1 {
 
-/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by default. An annotation.
+/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by
+/// default. An annotation.
 struct watchdog_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "watchdog";
   std::chrono::milliseconds value{};
 
-  void apply(run_options& options, bool /*after_batch*/) const { options.watchdog_ms = static_cast<std::uint64_t>(value.count()); }
-  [[nodiscard]] std::string describe() const { return "watchdog(" + std::to_string(value.count()) + " ms" + ")"; }
+  void apply(run_options& options, bool /*after_batch*/) const {
+    options.watchdog_ms = static_cast<std::uint64_t>(value.count());
+  }
+  [[nodiscard]] std::string describe() const {
+    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
+  }
 };
 
 [[nodiscard]] constexpr watchdog_stage watchdog(std::chrono::milliseconds value) { return {value}; }
@@ -14018,9 +14383,9 @@ struct watchdog_stage {
 
 namespace penstock::inline v0_1 {
 
-/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same bytes. An annotation: where
-/// it stands does not matter, the sequence does not change. Without it: the processors this process may use, shared by the ranks of
-/// the node, less one, at least one.
+/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same
+/// bytes. An annotation: where it stands does not matter, the sequence does not change. Without it: the
+/// processors this process may use, shared by the ranks of the node, less one, at least one.
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";

@@ -76,7 +76,9 @@ TEST_CASE("integration/any_loader: it can be moved, and goes on where a state sa
 }
 
 TEST_CASE("integration/any_loader: an exception of the chain comes through") {
-  const auto plan = ps::from(numbers(100)) | ps::map([](int x) { return x < 50 ? x : throw std::runtime_error("fifty"); }) | ps::batch(10);
+  const auto plan = ps::from(numbers(100)) |
+                    ps::map([](int x) { return x < 50 ? x : throw std::runtime_error("fifty"); }) |
+                    ps::batch(10);
   ps::any_loader<numbers_batch> loader(plan, [](auto& b) { return numbers_batch{b.values()}; });
   std::size_t seen = 0;
   CHECK_THROWS_WITH(

@@ -34,7 +34,8 @@ TEST_CASE("run/batch_handle: a batch may outlive its run and be dropped in anoth
   std::jthread([batch = std::move(*kept)]() mutable { batch.reset(); }).join();
 }
 
-TEST_CASE("run/batch_handle: asking for more than there is while holding all is an error at once, and no harm") {
+TEST_CASE(
+    "run/batch_handle: asking for more than there is while holding all is an error at once, and no harm") {
   auto run = (ps::from(numbers(100)) | ps::batch(10) | ps::workers(1) | ps::prefetch(3)).open();
   std::vector<decltype(run)::value_type> held;
   for (int i = 0; i < 4; ++i) {

@@ -2,8 +2,6 @@
 
 #include <penstock/run/batch_view.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 

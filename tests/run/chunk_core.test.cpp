@@ -65,8 +65,8 @@ std::vector<numbers> read_rows(const Plan& plan, std::uint64_t epochs) {
 }
 
 /// Batches of b of several passes, one after another, the first `steps`: what steps(n) makes of a stream.
-batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::uint64_t b, std::uint64_t steps, std::uint64_t rank = 0,
-                      std::uint64_t world = 1) {
+batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::uint64_t b, std::uint64_t steps,
+                      std::uint64_t rank = 0, std::uint64_t world = 1) {
   numbers all;
   for (std::uint64_t i = 0; all.size() < b * world * steps; ++i) {
     const numbers more = pass(i);
@@ -91,8 +91,12 @@ TEST_CASE("run/chunk_core: filtered batches are those of the naive loop") {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 2) == expected);
       };
-      on_each_setting(ps::generated(n, identity) | ps::shuffle(3) | ps::map(slowly{}) | ps::filter(odd_thirds) | ps::batch(8, policy), check);
-      on_default_depth(ps::generated(n, identity) | ps::shuffle(3) | ps::filter(odd_thirds) | ps::map(slowly{}) | ps::batch(8, policy), check);
+      on_each_setting(ps::generated(n, identity) | ps::shuffle(3) | ps::map(slowly{}) |
+                          ps::filter(odd_thirds) | ps::batch(8, policy),
+                      check);
+      on_default_depth(ps::generated(n, identity) | ps::shuffle(3) | ps::filter(odd_thirds) |
+                           ps::map(slowly{}) | ps::batch(8, policy),
+                       check);
     }
   }
 }
@@ -102,18 +106,22 @@ TEST_CASE("run/chunk_core: unbatch makes rows of rows, in order") {
   for (const std::uint64_t n : {0u, 1u, 100u, 400u}) {
     const numbers rows = unfolded(shuffled(n, 5, 0)), rows1 = unfolded(shuffled(n, 5, 1));
     const auto source = ps::generated(n, as_words) | ps::shuffle(5);
-    on_default_depth(source | ps::unbatch | ps::map(slowly{}) | ps::batch(7), [&](const auto& plan, const std::string& setting) {
-      INFO(setting << ", n " << n);
-      CHECK(read_plan(plan, 2) ==
-            std::vector<batches>{cut_naively(rows, 7, 0, 1, ps::tail::keep), cut_naively(rows1, 7, 0, 1, ps::tail::keep)});
-    });
-    on_default_depth(source | ps::unbatch | ps::filter([](std::uint64_t w) { return w % 2 == 1; }) | ps::skip(3) | ps::take(50),
+    on_default_depth(
+        source | ps::unbatch | ps::map(slowly{}) | ps::batch(7),
+        [&](const auto& plan, const std::string& setting) {
+          INFO(setting << ", n " << n);
+          CHECK(read_plan(plan, 2) == std::vector<batches>{cut_naively(rows, 7, 0, 1, ps::tail::keep),
+                                                           cut_naively(rows1, 7, 0, 1, ps::tail::keep)});
+        });
+    on_default_depth(source | ps::unbatch | ps::filter([](std::uint64_t w) { return w % 2 == 1; }) |
+                         ps::skip(3) | ps::take(50),
                      [&](const auto& plan, const std::string& setting) {
                        INFO(setting << ", n " << n);
                        std::vector<numbers> expected;
                        for (const numbers& all : {rows, rows1}) {
                          numbers kept = filtered(all, [](std::uint64_t w) { return w % 2 == 1; });
-                         kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(3, kept.size())));
+                         kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(
+                                                                     std::min<std::size_t>(3, kept.size())));
                          if (kept.size() > 50) kept.resize(50);
                          expected.push_back(kept);
                        }
@@ -125,8 +133,10 @@ TEST_CASE("run/chunk_core: unbatch makes rows of rows, in order") {
 TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
   const penstock_test::deadline guard("take and skip after filter");
   const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), odd_thirds); };
-  const auto source = ps::generated(200, identity) | ps::shuffle(4) | ps::map(slowly{}) | ps::filter(odd_thirds);
-  on_each_setting(source | ps::skip(5) | ps::take(20) | ps::batch(6), [&](const auto& plan, const std::string& setting) {
+  const auto source =
+      ps::generated(200, identity) | ps::shuffle(4) | ps::map(slowly{}) | ps::filter(odd_thirds);
+  on_each_setting(source | ps::skip(5) | ps::take(20) | ps::batch(6), [&](const auto& plan,
+                                                                          const std::string& setting) {
     INFO(setting);
     std::vector<batches> expected;
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
@@ -135,48 +145,56 @@ TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
     }
     CHECK(read_plan(plan, 3) == expected);
   });
-  on_each_setting(source | ps::batch(6) | ps::skip(2) | ps::take(4), [&](const auto& plan, const std::string& setting) {
-    INFO(setting);
-    std::vector<batches> expected;
-    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-      const batches all = cut_naively(kept(epoch), 6, 0, 1, ps::tail::keep);
-      expected.emplace_back(all.begin() + 2, all.begin() + 6);
-    }
-    CHECK(read_plan(plan, 3) == expected);
-  });
+  on_each_setting(source | ps::batch(6) | ps::skip(2) | ps::take(4),
+                  [&](const auto& plan, const std::string& setting) {
+                    INFO(setting);
+                    std::vector<batches> expected;
+                    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+                      const batches all = cut_naively(kept(epoch), 6, 0, 1, ps::tail::keep);
+                      expected.emplace_back(all.begin() + 2, all.begin() + 6);
+                    }
+                    CHECK(read_plan(plan, 3) == expected);
+                  });
   CHECK(read_plan(source | ps::take(0) | ps::batch(6), 2) == std::vector<batches>(2));
   CHECK(read_plan(source | ps::batch(6) | ps::take(0), 2) == std::vector<batches>(2));
 }
 
 TEST_CASE("run/chunk_core: steps(n) goes on through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
-  const auto source = ps::generated(20, identity) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(odd_thirds);
+  const auto source =
+      ps::generated(20, identity) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(odd_thirds);
   for (const std::uint64_t steps : {1u, 4u, 9u}) {
-    on_default_depth(source | ps::batch(4) | ps::steps(steps), [&](const auto& plan, const std::string& setting) {
-      INFO(setting << ", steps " << steps);
-      auto run = plan.open();
-      CHECK(run.steps_per_epoch() == steps);
-      std::vector<batches> expected;
-      for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
-        expected.push_back(first_batches(
-            [epoch](std::uint64_t pass) { return filtered(shuffled(20, 6, epoch + (pass << 32)), odd_thirds); }, 4, steps));
-      CHECK(read_epochs(run, 3) == expected);
-    });
+    on_default_depth(source | ps::batch(4) | ps::steps(steps),
+                     [&](const auto& plan, const std::string& setting) {
+                       INFO(setting << ", steps " << steps);
+                       auto run = plan.open();
+                       CHECK(run.steps_per_epoch() == steps);
+                       std::vector<batches> expected;
+                       for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+                         expected.push_back(first_batches(
+                             [epoch](std::uint64_t pass) {
+                               return filtered(shuffled(20, 6, epoch + (pass << 32)), odd_thirds);
+                             },
+                             4, steps));
+                       CHECK(read_epochs(run, 3) == expected);
+                     });
   }
   const auto skipping = source | ps::batch(2) | ps::skip(2) | ps::steps(3);
   CHECK(read_plan(skipping, 2)[1].size() == 3);
   CHECK_THROWS_AS((source | ps::batch(2) | ps::take(2) | ps::steps(3)).open(), ps::error);
 }
 
-TEST_CASE("run/chunk_core: a filter before shard deals survivors to the ranks; the steps are those of any number of ranks") {
+TEST_CASE(
+    "run/chunk_core: a filter before shard deals survivors to the ranks; the steps are those of any number "
+    "of ranks") {
   const penstock_test::deadline guard("filter before shard");
   const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), odd_thirds); };
   for (const std::uint64_t world : {1u, 2u, 3u, 6u}) {
     const std::uint64_t b = 6 / world;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       INFO("rank " << rank << " of " << world);
-      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::batch(b) |
-                        ps::steps(8) | ps::workers(2);
+      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::filter(odd_thirds) |
+                        ps::shard(rank, world) | ps::batch(b) | ps::steps(8) | ps::workers(2);
       static_assert(ps::elastic<decltype(plan)>, "a filter before shard keeps elastic");
       CHECK(read_plan(plan, 1)[0] == first_batches(kept, b, 8, rank, world));
       // take counts for all ranks, wherever shard stands
@@ -200,11 +218,13 @@ TEST_CASE("run/chunk_core: a filter after shard chooses among this rank's; steps
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
-      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::shard(rank, world) | ps::filter(odd_thirds) | ps::map(slowly{});
+      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::shard(rank, world) |
+                        ps::filter(odd_thirds) | ps::map(slowly{});
       const numbers mine = read_rows(plan | ps::workers(2), 1)[0];
       everything.insert(everything.end(), mine.begin(), mine.end());
       CHECK(read_plan(plan | ps::batch(4) | ps::steps(6) | ps::workers(3), 2)[1].size() == 6);
-      if (world > 1) CHECK_THROWS_WITH((plan | ps::batch(4)).open(), penstock_test::contains("lost by filter"));
+      if (world > 1)
+        CHECK_THROWS_WITH((plan | ps::batch(4)).open(), penstock_test::contains("lost by filter"));
     }
     std::sort(everything.begin(), everything.end());
     CHECK(everything == filtered(iota(50), odd_thirds));
@@ -218,7 +238,8 @@ TEST_CASE("run/chunk_core: a pass that gives this rank nothing is an error, not 
   CHECK_THROWS_WITH(read_plan(none, 1), penstock_test::contains("gave this rank no sample"));
   const auto skipped = source | ps::filter(odd_thirds) | ps::skip(1000) | ps::batch(2) | ps::steps(2);
   CHECK_THROWS_WITH(read_plan(skipped, 1), penstock_test::contains("gave this rank no sample"));
-  const auto one = source | ps::filter([](std::uint64_t x) { return x == 7; }) | ps::shard(1, 2) | ps::batch(2) | ps::steps(2);
+  const auto one = source | ps::filter([](std::uint64_t x) { return x == 7; }) | ps::shard(1, 2) |
+                   ps::batch(2) | ps::steps(2);
   CHECK(read_plan(one, 1)[0] == batches(2, numbers(2, 7)));  // every other pass is ours
 }
 
@@ -235,10 +256,11 @@ TEST_CASE("run/chunk_core: forward sources") {
       plain.push_back(cut_naively(epoch_of(n, epoch), 8, 0, 1, ps::tail::keep));
       kept.push_back(cut_naively(filtered(epoch_of(n, epoch), odd_thirds), 8, 0, 1, ps::tail::drop));
     }
-    on_each_setting(ps::plan(counting_source(n)) | ps::map(slowly{}) | ps::batch(8), [&](const auto& plan, const std::string& setting) {
-      INFO(setting << ", n " << n);
-      CHECK(read_plan(plan, 3) == plain);
-    });
+    on_each_setting(ps::plan(counting_source(n)) | ps::map(slowly{}) | ps::batch(8),
+                    [&](const auto& plan, const std::string& setting) {
+                      INFO(setting << ", n " << n);
+                      CHECK(read_plan(plan, 3) == plain);
+                    });
     on_each_setting(ps::plan(counting_source(n)) | ps::filter(odd_thirds) | ps::batch(8, ps::tail::drop),
                     [&](const auto& plan, const std::string& setting) {
                       INFO(setting << ", n " << n);
@@ -247,11 +269,14 @@ TEST_CASE("run/chunk_core: forward sources") {
     numbers rounds;
     for (std::uint64_t round = 2; round < 4; ++round) {
       numbers part = epoch_of(n, round);
-      part.erase(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, part.size())));
+      part.erase(part.begin(),
+                 part.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, part.size())));
       if (part.size() > 10) part.resize(10);
       rounds.insert(rounds.end(), part.begin(), part.end());
     }
-    CHECK(read_rows(ps::plan(counting_source(n)) | ps::skip(2) | ps::take(10) | ps::repeat(2) | ps::workers(2), 2)[1] == rounds);
+    CHECK(
+        read_rows(ps::plan(counting_source(n)) | ps::skip(2) | ps::take(10) | ps::repeat(2) | ps::workers(2),
+                  2)[1] == rounds);
   }
   // every rank's rows, with take counted for all of them, on either side of shard
   for (const std::uint64_t world : {1u, 2u, 3u}) {
@@ -259,8 +284,10 @@ TEST_CASE("run/chunk_core: forward sources") {
       numbers mine;
       for (std::uint64_t i = rank; i < 20; i += world) mine.push_back(i + 5);
       const auto source = ps::plan(counting_source(100));
-      CHECK(read_rows(source | ps::skip(5) | ps::take(20) | ps::shard(rank, world) | ps::workers(2), 1)[0] == mine);
-      CHECK(read_rows(source | ps::shard(rank, world) | ps::skip(5) | ps::take(20) | ps::workers(2), 1)[0] == mine);
+      CHECK(read_rows(source | ps::skip(5) | ps::take(20) | ps::shard(rank, world) | ps::workers(2), 1)[0] ==
+            mine);
+      CHECK(read_rows(source | ps::shard(rank, world) | ps::skip(5) | ps::take(20) | ps::workers(2), 1)[0] ==
+            mine);
     }
   }
   // a buffer over samples is the buffer over positions
@@ -271,19 +298,22 @@ TEST_CASE("run/chunk_core: forward sources") {
 
 TEST_CASE("run/chunk_core: rows of a loop without batches") {
   const penstock_test::deadline guard("rows");
-  on_each_setting(ps::generated(70, identity) | ps::shuffle(1) | ps::map(slowly{}), [&](const auto& plan, const std::string& setting) {
-    INFO(setting);
-    CHECK(read_rows(plan, 2) == std::vector<numbers>{shuffled(70, 1, 0), shuffled(70, 1, 1)});
-  });
+  on_each_setting(ps::generated(70, identity) | ps::shuffle(1) | ps::map(slowly{}),
+                  [&](const auto& plan, const std::string& setting) {
+                    INFO(setting);
+                    CHECK(read_rows(plan, 2) == std::vector<numbers>{shuffled(70, 1, 0), shuffled(70, 1, 1)});
+                  });
   std::vector<bool> truths;
-  for (auto&& truth : ps::generated(5, identity) | ps::map([](std::uint64_t x) { return x % 2 == 0; }) | ps::workers(1)) truths.push_back(truth);
+  for (auto&& truth :
+       ps::generated(5, identity) | ps::map([](std::uint64_t x) { return x % 2 == 0; }) | ps::workers(1))
+    truths.push_back(truth);
   CHECK(truths == std::vector<bool>{true, false, true, false, true});
 }
 
 TEST_CASE("run/chunk_core: holding every chunk is an error, and nothing is lost by it") {
   const penstock_test::deadline guard("holding all");
-  const auto plan = ps::generated(100'000, identity) | ps::filter([](std::uint64_t) { return true; }) | ps::batch(3000) |
-                    ps::workers(2) | ps::prefetch(1);
+  const auto plan = ps::generated(100'000, identity) | ps::filter([](std::uint64_t) { return true; }) |
+                    ps::batch(3000) | ps::workers(2) | ps::prefetch(1);
   auto run = plan.open();
   using batch = typename decltype(run)::value_type;
   std::vector<batch> held;

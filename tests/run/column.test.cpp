@@ -47,7 +47,8 @@ TEST_CASE("run/column: stacked values go aside until the shape is known, then in
   stacked column(f.device, f.account);
   for (int round = 0; round < 3; ++round) {
     column.begin(3);
-    for (int i = 0; i < 3; ++i) column.write(static_cast<std::size_t>(i), std::vector<int>(4, round * 10 + i));
+    for (int i = 0; i < 3; ++i)
+      column.write(static_cast<std::size_t>(i), std::vector<int>(4, round * 10 + i));
     column.finish(0, 3, 3);
     const auto view = column.view(0, 3);
     CHECK(view.shape() == ps::extents(3, 4));

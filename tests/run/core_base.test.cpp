@@ -39,8 +39,11 @@ TEST_CASE("run/core_base: elastic plans go on with another number of ranks") {
     for (const std::uint64_t after : {1u, 2u, 6u}) {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
         INFO(before << " ranks to " << after << " after step " << stop);
-        check_elastic([&](auto rank, auto world, auto b) { return source | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::batch(b) | ps::steps(7); },
-              12, before, after, stop);
+        check_elastic(
+            [&](auto rank, auto world, auto b) {
+              return source | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::batch(b) | ps::steps(7);
+            },
+            12, before, after, stop);
       }
     }
   }
@@ -60,7 +63,9 @@ TEST_CASE("run/core_base: a loop over rows goes on with another number of ranks"
             left = whole.states[stop];
           }
           for (std::uint64_t rank = 0; rank < after; ++rank)
-            for (const numbers& row : follow(make(rank, after), 1, false, ps::state_from_string(left)).elements) all.push_back(row[0]);
+            for (const numbers& row :
+                 follow(make(rank, after), 1, false, ps::state_from_string(left)).elements)
+              all.push_back(row[0]);
           numbers wanted;
           for (const numbers& row : follow(make(0, 1), 1, false).elements) wanted.push_back(row[0]);
           std::sort(all.begin(), all.end());
@@ -73,5 +78,7 @@ TEST_CASE("run/core_base: a loop over rows goes on with another number of ranks"
   const auto source = ps::generated(60, identity) | ps::map(noisy);
   check([&](auto rank, auto world) { return source | ps::shuffle(4) | ps::shard(rank, world); });
   check([&](auto rank, auto world) { return source | ps::shuffle_buffer(6) | ps::shard(rank, world); });
-  check([&](auto rank, auto world) { return source | ps::filter([](std::uint64_t x) { return x / 1000 % 2 == 0; }) | ps::shard(rank, world); });
+  check([&](auto rank, auto world) {
+    return source | ps::filter([](std::uint64_t x) { return x / 1000 % 2 == 0; }) | ps::shard(rank, world);
+  });
 }

@@ -20,7 +20,8 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("run/describe: stages with their kinds, where guarantees are lost, moves and device") {
-  const auto plan = ps::from(numbers(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) | ps::batch(2) | ps::pin_and_copy;
+  const auto plan = ps::from(numbers(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) |
+                    ps::batch(2) | ps::pin_and_copy;
   const auto text = describe(plan);
   CHECK_THAT(text, contains("shuffle(seed 7)"));
   CHECK_THAT(text, contains("sequencer  loses indexed, loses elastic"));
@@ -31,8 +32,9 @@ TEST_CASE("run/describe: stages with their kinds, where guarantees are lost, mov
 
 TEST_CASE("run/describe: fields one by one, and the move more behind a filter") {
   using sample = ps::record<ps::field<"x", int>, ps::field<"txt", std::string>>;
-  const auto plan = ps::from(std::vector<sample>{sample(1, "a")}) | ps::filter([](const auto&) { return true; }) |
-                    ps::batch(2, ps::ragged) | ps::pin_and_copy(ps::simulated{});
+  const auto plan = ps::from(std::vector<sample>{sample(1, "a")}) |
+                    ps::filter([](const auto&) { return true; }) | ps::batch(2, ps::ragged) |
+                    ps::pin_and_copy(ps::simulated{});
   const auto text = describe(plan);
   CHECK_THAT(text, contains("decider    loses indexed, loses lockstep"));
   CHECK_THAT(text, contains("field x: 1 move"));

@@ -38,14 +38,23 @@ TEST_CASE("run/direct_core: after every batch, for every stage") {
   SECTION("plain") { check_all_stops(source | ps::batch(4)); }
   SECTION("shuffle") { check_all_stops(source | ps::shuffle(3) | ps::batch(4, ps::tail::drop), 3); }
   SECTION("windowed, lanes, shard") {
-    check_all_stops(ps::generated(41, identity, {0, 10, 20, 41}) | ps::map(noisy) | ps::shuffle(3, ps::window(2), ps::lanes(3)) |
-                    ps::shard(1, 3) | ps::batch(4, ps::tail::pad));
+    check_all_stops(ps::generated(41, identity, {0, 10, 20, 41}) | ps::map(noisy) |
+                    ps::shuffle(3, ps::window(2), ps::lanes(3)) | ps::shard(1, 3) |
+                    ps::batch(4, ps::tail::pad));
   }
   SECTION("shuffle_buffer") { check_all_stops(source | ps::shuffle_buffer(7, 5) | ps::batch(4)); }
-  SECTION("shuffle_buffer before shard") { check_all_stops(source | ps::shuffle_buffer(7, 5) | ps::shard(1, 2) | ps::batch(3)); }
-  SECTION("shuffle_buffer after shard") { check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(7, 5) | ps::batch(3)); }
-  SECTION("take, skip, repeat") { check_all_stops(source | ps::shuffle(1) | ps::skip(3) | ps::take(20) | ps::repeat(2) | ps::batch(6)); }
-  SECTION("after batch") { check_all_stops(source | ps::batch(4) | ps::skip(1) | ps::take(5) | ps::repeat(2)); }
+  SECTION("shuffle_buffer before shard") {
+    check_all_stops(source | ps::shuffle_buffer(7, 5) | ps::shard(1, 2) | ps::batch(3));
+  }
+  SECTION("shuffle_buffer after shard") {
+    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(7, 5) | ps::batch(3));
+  }
+  SECTION("take, skip, repeat") {
+    check_all_stops(source | ps::shuffle(1) | ps::skip(3) | ps::take(20) | ps::repeat(2) | ps::batch(6));
+  }
+  SECTION("after batch") {
+    check_all_stops(source | ps::batch(4) | ps::skip(1) | ps::take(5) | ps::repeat(2));
+  }
   SECTION("steps") { check_all_stops(source | ps::shuffle(2) | ps::batch(8) | ps::steps(9)); }
 }
 
@@ -56,9 +65,14 @@ TEST_CASE("run/direct_core: elastic plans go on with another number of ranks") {
     for (const std::uint64_t after : {1u, 2u, 6u}) {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
         INFO(before << " ranks to " << after << " after step " << stop);
-        check_elastic([&](auto rank, auto world, auto b) { return source | ps::shard(rank, world) | ps::batch(b); }, 12, before, after, stop);
-        check_elastic([&](auto rank, auto world, auto b) { return source | ps::shuffle_buffer(10) | ps::shard(rank, world) | ps::batch(b, ps::tail::pad); },
-              12, before, after, stop);
+        check_elastic(
+            [&](auto rank, auto world, auto b) { return source | ps::shard(rank, world) | ps::batch(b); }, 12,
+            before, after, stop);
+        check_elastic(
+            [&](auto rank, auto world, auto b) {
+              return source | ps::shuffle_buffer(10) | ps::shard(rank, world) | ps::batch(b, ps::tail::pad);
+            },
+            12, before, after, stop);
       }
     }
   }

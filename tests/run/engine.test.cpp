@@ -28,18 +28,21 @@ using namespace engine_test;
 
 namespace {
 
-/// The order of an epoch as the order chain gives it, sample by sample; 1000 * epoch is added to see which epoch it is.
+/// The order of an epoch as the order chain gives it, sample by sample; 1000 * epoch is added to see which
+/// epoch it is.
 template <class... Orders>
-numbers order_of_epoch(std::uint64_t n, std::vector<std::uint64_t> starts, std::uint64_t epoch, const Orders&... orders) {
-  auto shards = starts.empty() ? nullptr : std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+numbers order_of_epoch(std::uint64_t n, std::vector<std::uint64_t> starts, std::uint64_t epoch,
+                       const Orders&... orders) {
+  auto shards =
+      starts.empty() ? nullptr : std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
   const auto chain = ps::make_order_chain(ps::order_input{n, shards}, orders...);
   numbers all;
   for (std::uint64_t i = 0; i < chain.size(); ++i) all.push_back(chain.sample_at({epoch, i}).index);
   return all;
 }
 
-std::vector<batches> model(const std::vector<numbers>& epochs, std::uint64_t b, std::uint64_t rank, std::uint64_t world, ps::tail policy,
-                           std::uint64_t lanes = 1) {
+std::vector<batches> model(const std::vector<numbers>& epochs, std::uint64_t b, std::uint64_t rank,
+                           std::uint64_t world, ps::tail policy, std::uint64_t lanes = 1) {
   std::vector<batches> all;
   for (const numbers& order : epochs) all.push_back(cut_naively(order, b, rank, world, policy, lanes));
   return all;
@@ -54,16 +57,18 @@ TEST_CASE("run/engine: plain and shuffled batches are those of the naive loop on
   for (const std::uint64_t n : {0u, 1u, 7u, 64u, 101u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
       std::vector<numbers> plain(3, iota(n)), shuffled;
-      for (std::uint64_t epoch = 0; epoch < 3; ++epoch) shuffled.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(11)));
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+        shuffled.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(11)));
       const auto source = ps::generated(n, identity) | ps::map(slowly{});
       on_each_setting(source | ps::batch(8, policy), [&](const auto& plan, const std::string& setting) {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 3) == model(plain, 8, 0, 1, policy));
       });
-      on_default_depth(source | ps::shuffle(11) | ps::batch(8, policy), [&](const auto& plan, const std::string& setting) {
-        INFO(setting << ", n " << n);
-        CHECK(read_plan(plan, 3) == model(shuffled, 8, 0, 1, policy));
-      });
+      on_default_depth(source | ps::shuffle(11) | ps::batch(8, policy),
+                       [&](const auto& plan, const std::string& setting) {
+                         INFO(setting << ", n " << n);
+                         CHECK(read_plan(plan, 3) == model(shuffled, 8, 0, 1, policy));
+                       });
     }
   }
 }
@@ -76,11 +81,12 @@ TEST_CASE("run/engine: ranks get slices of the same global steps, complete and d
       for (const std::uint64_t world : {1u, 2u, 3u, 5u}) {
         const std::uint64_t b = 30 / world;
         std::vector<numbers> order;
-        for (std::uint64_t epoch = 0; epoch < 2; ++epoch) order.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(3)));
+        for (std::uint64_t epoch = 0; epoch < 2; ++epoch)
+          order.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(3)));
         std::vector<numbers> steps;
         for (std::uint64_t rank = 0; rank < world; ++rank) {
-          const auto plan = ps::generated(n, identity) | ps::shard(rank, world) | ps::map(slowly{}) | ps::shuffle(3) |
-                            ps::batch(b, policy) | ps::workers(2);
+          const auto plan = ps::generated(n, identity) | ps::shard(rank, world) | ps::map(slowly{}) |
+                            ps::shuffle(3) | ps::batch(b, policy) | ps::workers(2);
           auto run = plan.open();
           const auto got = read_epochs(run, 2);
           CHECK(got == model(order, b, rank, world, policy));
@@ -117,9 +123,10 @@ TEST_CASE("run/engine: a windowed order with lanes") {
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       const auto order = ps::shuffle(5, ps::window(2), ps::lanes(4));
       std::vector<numbers> epochs;
-      for (std::uint64_t epoch = 0; epoch < 3; ++epoch) epochs.push_back(order_of_epoch(97, starts, epoch, order));
-      const auto plan =
-          ps::generated(97, identity, starts) | order | ps::map(slowly{}) | ps::shard(rank, world) | ps::batch(6, ps::tail::keep);
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+        epochs.push_back(order_of_epoch(97, starts, epoch, order));
+      const auto plan = ps::generated(97, identity, starts) | order | ps::map(slowly{}) |
+                        ps::shard(rank, world) | ps::batch(6, ps::tail::keep);
       on_each_setting(plan, [&](const auto& p, const std::string& setting) {
         INFO(setting << ", rank " << rank << " of " << world);
         CHECK(read_plan(p, 3) == model(epochs, 6, rank, world, ps::tail::keep, 4));
@@ -132,38 +139,41 @@ TEST_CASE("run/engine: take, skip and repeat before batch count positions, after
   const penstock_test::deadline guard("take skip repeat");
   const auto source = ps::generated(50, identity) | ps::map(slowly{});
   const auto epoch_of = [](std::uint64_t e) { return order_of_epoch(50, {}, e, ps::shuffle(9)); };
-  on_default_depth(source | ps::shuffle(9) | ps::skip(5) | ps::take(20) | ps::repeat(2) | ps::batch(8), [&](const auto& plan, auto setting) {
-    INFO(setting);
-    std::vector<numbers> expected;
-    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-      numbers order;
-      for (std::uint64_t round = 0; round < 2; ++round) {
-        const numbers whole = epoch_of(epoch * 2 + round);
-        order.insert(order.end(), whole.begin() + 5, whole.begin() + 25);
-      }
-      expected.push_back(order);
-    }
-    CHECK(read_plan(plan, 2) == model(expected, 8, 0, 1, ps::tail::keep));
-  });
-  on_default_depth(source | ps::shuffle(9) | ps::batch(8) | ps::skip(1) | ps::take(3) | ps::repeat(2), [&](const auto& plan, auto setting) {
-    INFO(setting);
-    std::vector<batches> expected;
-    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-      expected.emplace_back();
-      for (std::uint64_t round = 0; round < 2; ++round) {
-        const auto cut = cut_naively(epoch_of(epoch * 2 + round), 8, 0, 1, ps::tail::keep);
-        expected.back().insert(expected.back().end(), cut.begin() + 1, cut.begin() + 4);
-      }
-    }
-    CHECK(read_plan(plan, 2) == expected);
-  });
+  on_default_depth(source | ps::shuffle(9) | ps::skip(5) | ps::take(20) | ps::repeat(2) | ps::batch(8),
+                   [&](const auto& plan, auto setting) {
+                     INFO(setting);
+                     std::vector<numbers> expected;
+                     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+                       numbers order;
+                       for (std::uint64_t round = 0; round < 2; ++round) {
+                         const numbers whole = epoch_of(epoch * 2 + round);
+                         order.insert(order.end(), whole.begin() + 5, whole.begin() + 25);
+                       }
+                       expected.push_back(order);
+                     }
+                     CHECK(read_plan(plan, 2) == model(expected, 8, 0, 1, ps::tail::keep));
+                   });
+  on_default_depth(source | ps::shuffle(9) | ps::batch(8) | ps::skip(1) | ps::take(3) | ps::repeat(2),
+                   [&](const auto& plan, auto setting) {
+                     INFO(setting);
+                     std::vector<batches> expected;
+                     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+                       expected.emplace_back();
+                       for (std::uint64_t round = 0; round < 2; ++round) {
+                         const auto cut = cut_naively(epoch_of(epoch * 2 + round), 8, 0, 1, ps::tail::keep);
+                         expected.back().insert(expected.back().end(), cut.begin() + 1, cut.begin() + 4);
+                       }
+                     }
+                     CHECK(read_plan(plan, 2) == expected);
+                   });
 }
 
 TEST_CASE("run/engine: steps(n) cuts an epoch short or goes through the data again in a new order") {
   const penstock_test::deadline guard("steps");
   const auto order = [](std::uint64_t epoch) { return order_of_epoch(20, {}, epoch, ps::shuffle(2)); };
   for (const std::uint64_t steps : {1u, 3u, 7u, 11u}) {
-    const auto plan = ps::generated(20, identity) | ps::shuffle(2) | ps::map(slowly{}) | ps::batch(8) | ps::steps(steps);
+    const auto plan =
+        ps::generated(20, identity) | ps::shuffle(2) | ps::map(slowly{}) | ps::batch(8) | ps::steps(steps);
     std::vector<batches> expected;
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       expected.emplace_back();
@@ -222,9 +232,11 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
           }
           const auto source = ps::generated(n, identity) | ps::map(slowly{}) | ps::shuffle(1);
           for (const unsigned workers : {0u, 2u}) {
-            CHECK(read_plan(source | ps::shuffle_buffer(10, 4) | ps::shard(rank, world) | ps::batch(4, policy) | ps::workers(workers),
+            CHECK(read_plan(source | ps::shuffle_buffer(10, 4) | ps::shard(rank, world) |
+                                ps::batch(4, policy) | ps::workers(workers),
                             2) == before);
-            CHECK(read_plan(source | ps::shard(rank, world) | ps::shuffle_buffer(10, 4) | ps::batch(4, policy) | ps::workers(workers),
+            CHECK(read_plan(source | ps::shard(rank, world) | ps::shuffle_buffer(10, 4) |
+                                ps::batch(4, policy) | ps::workers(workers),
                             2) == after);
           }
         }
@@ -235,7 +247,8 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
 
 TEST_CASE("run/engine: a batch knows its epoch, step, sizes, mask, positions and keys") {
   const penstock_test::deadline guard("facts of a batch");
-  const auto plan = ps::generated(10, identity) | ps::shuffle(6) | ps::shard(1, 2) | ps::batch(3, ps::tail::pad) | ps::workers(2);
+  const auto plan = ps::generated(10, identity) | ps::shuffle(6) | ps::shard(1, 2) |
+                    ps::batch(3, ps::tail::pad) | ps::workers(2);
   auto run = plan.open();
   const numbers order = order_of_epoch(10, {}, 1, ps::shuffle(6));
   std::uint64_t step = 0;
@@ -269,7 +282,8 @@ TEST_CASE("run/engine: epochs may be taken in any order, left early and taken ag
     INFO(setting);
     auto run = plan.open();
     for (const std::uint64_t epoch : {3u, 0u, 1u, 1u, 7u}) {
-      const auto expected = cut_naively(order_of_epoch(40, {}, epoch, ps::shuffle(8)), 6, 0, 1, ps::tail::keep);
+      const auto expected =
+          cut_naively(order_of_epoch(40, {}, epoch, ps::shuffle(8)), 6, 0, 1, ps::tail::keep);
       batches got;
       for (auto&& b : run.epoch(epoch)) {
         got.push_back(values_of(b));

@@ -2,6 +2,7 @@
 
 #include <penstock/run/evaluator.hpp>
 
+#include <penstock/codec/integer.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
@@ -11,7 +12,6 @@
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/unbatch.hpp>
-#include <penstock/codec/integer.hpp>
 
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
@@ -36,7 +36,8 @@ struct fault {
   void look(std::uint64_t x) const {
     dawdle(x);
     for (const std::uint64_t bad : at)
-      if (x == bad && faulty->load()) throw ps::error(ps::errc::format, "sample " + std::to_string(x) + " is broken").in_stage("test");
+      if (x == bad && faulty->load())
+        throw ps::error(ps::errc::format, "sample " + std::to_string(x) + " is broken").in_stage("test");
   }
 };
 
@@ -72,14 +73,17 @@ outcome run_to_failure(const Plan& plan) {
   if constexpr (requires { run.next(); }) CHECK(run.next().ended());
   return result;
 }
-/// Checks a plan whose samples are 0 .. n - 1 twice over, of which one breaks, then that it goes on once it is whole again.
+/// Checks a plan whose samples are 0 .. n - 1 twice over, of which one breaks, then that it goes on once it
+/// is whole again.
 template <class Plan>
-void check_failure(const Plan& plan, std::atomic<bool>& faulty, std::uint64_t n, ps::position bad, std::uint64_t before) {
+void check_failure(const Plan& plan, std::atomic<bool>& faulty, std::uint64_t n, ps::position bad,
+                   std::uint64_t before) {
   faulty = true;
   const outcome result = run_to_failure(plan);
   INFO(result.what);
   CHECK(result.at == bad);
-  CHECK_THAT(result.what, penstock_test::contains("[stage test, position " + std::to_string(bad.epoch) + ":" + std::to_string(bad.index) + "]"));
+  CHECK_THAT(result.what, penstock_test::contains("[stage test, position " + std::to_string(bad.epoch) + ":" +
+                                                  std::to_string(bad.index) + "]"));
   numbers all = iota(n);
   for (const std::uint64_t x : iota(n)) all.push_back(x);
   CHECK(result.delivered == numbers(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before)));
@@ -118,11 +122,14 @@ TEST_CASE("run/evaluator: the lowest position that fails is thrown, after all ba
       // numbers, in place; the same through chunks; the same with elements that are vectors
       check_failure(numbers_in | broken | ps::batch(4) | deep | end, faulty, 100, {0, 37}, 36);
       check_failure(numbers_in | broken | ps::batch(4) | end, faulty, 100, {0, 37}, 36);
-      check_failure(numbers_in | broken | ps::filter([](std::uint64_t) { return true; }) | ps::batch(4) | deep | end, faulty, 100, {0, 37}, 36);
+      check_failure(
+          numbers_in | broken | ps::filter([](std::uint64_t) { return true; }) | ps::batch(4) | deep | end,
+          faulty, 100, {0, 37}, 36);
       check_failure(numbers_in | ps::filter([bad](std::uint64_t x) {
                       bad.look(x);
                       return true;
-                    }) | ps::batch(7) | deep | end,
+                    }) | ps::batch(7) |
+                        deep | end,
                     faulty, 100, {0, 37}, 35);
       check_failure(numbers_in | broken | end, faulty, 100, {0, 37}, 37);
       check_failure(ps::generated(100,
@@ -132,7 +139,10 @@ TEST_CASE("run/evaluator: the lowest position that fails is thrown, after all ba
                                   }) |
                         ps::batch(10) | end,
                     faulty, 100, {0, 37}, 30);
-      check_failure(ps::generated(50, [](std::uint64_t x) { return std::vector<std::uint64_t>{2 * x, 2 * x + 1}; }) |
+      check_failure(ps::generated(50,
+                                  [](std::uint64_t x) {
+                                    return std::vector<std::uint64_t>{2 * x, 2 * x + 1};
+                                  }) |
                         ps::map([bad](const std::vector<std::uint64_t>& v) {
                           bad.look(v[0]);
                           return v;
@@ -172,11 +182,16 @@ TEST_CASE("run/evaluator: a failure in a later epoch, in a codec, in the source'
       }
       CHECK(got == breaks / 4 * 4);
       // rows that a sample was taken apart into come before the failure, all of them
-      auto rows = (ps::plan(counting_source(100, breaks)) | ps::map([](std::uint64_t x) { return std::vector<std::uint64_t>(5, x); }) |
-                   ps::unbatch | ps::workers(workers))
+      auto rows = (ps::plan(counting_source(100, breaks)) |
+                   ps::map([](std::uint64_t x) { return std::vector<std::uint64_t>(5, x); }) | ps::unbatch |
+                   ps::workers(workers))
                       .open();
       std::uint64_t count = 0;
-      CHECK_THROWS_AS([&] { for (auto&& x : rows.epoch(0)) count += x < 100; }(), ps::error);
+      CHECK_THROWS_AS(
+          [&] {
+            for (auto&& x : rows.epoch(0)) count += x < 100;
+          }(),
+          ps::error);
       CHECK(count == breaks * 5);
     }
   }
@@ -203,13 +218,15 @@ TEST_CASE("run/evaluator: shapes that differ are an error at the position, the b
         } catch (const ps::error& e) {
           CHECK(e.code() == ps::errc::shape);
           CHECK(e.at() == ps::position{0, odd == 0 ? 1 : odd});
-          CHECK_THAT(e.what(), penstock_test::contains("(5,)") && penstock_test::contains("(6,)") && penstock_test::contains("batch"));
+          CHECK_THAT(e.what(), penstock_test::contains("(5,)") && penstock_test::contains("(6,)") &&
+                                   penstock_test::contains("batch"));
         }
         CHECK(good == odd / 8);
         CHECK(run.state().step == odd / 8);
       };
       check(ps::from(vectors(odd)) | ps::batch(8));
-      check(ps::from(vectors(odd)) | ps::filter([](const std::vector<float>&) { return true; }) | ps::batch(8));
+      check(ps::from(vectors(odd)) | ps::filter([](const std::vector<float>&) { return true; }) |
+            ps::batch(8));
     }
   }
 }

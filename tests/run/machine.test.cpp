@@ -2,8 +2,6 @@
 
 #include <penstock/run/machine.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 

@@ -19,14 +19,17 @@ using namespace penstock_test;
 
 TEST_CASE("run/peek: one sample, its key, its fields and their first bytes") {
   using sample = ps::record<ps::field<"x", int>, ps::field<"txt", std::string>>;
-  const auto source = ps::from(std::vector<sample>{sample(5, "hello"), sample(6, std::string("\x01\x02", 2))});
+  const auto source =
+      ps::from(std::vector<sample>{sample(5, "hello"), sample(6, std::string("\x01\x02", 2))});
   CHECK(peek(source) == "sample at position 0:0, key 0\n  x: 5\n  txt: 5 characters: \"hello\"\n");
   CHECK_THAT(peek(source, 1), contains("txt: 2 characters: 01 02"));
-  CHECK_THAT(peek(source | ps::map<"x">([](int x) { return x * 10; }) | ps::batch(2, ps::ragged)), contains("x: 50"));
+  CHECK_THAT(peek(source | ps::map<"x">([](int x) { return x * 10; }) | ps::batch(2, ps::ragged)),
+             contains("x: 50"));
 }
 
 TEST_CASE("run/peek: beyond the end, dropped, and an empty source are said, not thrown") {
   CHECK_THAT(peek(ps::from(numbers(3)) | ps::take(2), 2), contains("beyond the end: there are 2 samples"));
-  CHECK_THAT(peek(ps::from(numbers(3)) | ps::filter([](int) { return false; })), contains("dropped by a filter"));
+  CHECK_THAT(peek(ps::from(numbers(3)) | ps::filter([](int) { return false; })),
+             contains("dropped by a filter"));
   CHECK_THAT(peek(ps::from(numbers(0))), contains("beyond the end"));
 }

@@ -2,8 +2,6 @@
 
 #include <penstock/run/position_buffer.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 

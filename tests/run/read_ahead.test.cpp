@@ -3,9 +3,9 @@
 #include <penstock/run/read_ahead.hpp>
 
 #include <penstock/order/shuffle.hpp>
+#include <penstock/run/direct_feed.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
-#include <penstock/run/direct_feed.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
@@ -32,7 +32,9 @@ struct listening_reader {
 
 }  // namespace
 
-TEST_CASE("run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the epoch's end") {
+TEST_CASE(
+    "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
+    "epoch's end") {
   const auto plan = ps::from(numbers(20)) | ps::shuffle(3) | ps::batch(4);
   using feed_type = ps::direct_feed<decltype(plan | ps::workers(0))>;
   const auto typed = plan | ps::workers(0);

@@ -2,8 +2,6 @@
 
 #include <penstock/run/ring.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
@@ -17,7 +15,8 @@ using namespace penstock_test;
 
 namespace {
 
-/// Work on a block: grains add up in a plain array, so that the thread sanitizer sees whether the protocol orders them.
+/// Work on a block: grains add up in a plain array, so that the thread sanitizer sees whether the protocol
+/// orders them.
 struct adding {
   std::vector<std::vector<std::uint64_t>>& blocks;
   std::atomic<bool>* hold = nullptr;
@@ -30,7 +29,8 @@ struct adding {
   void waiting(bool) noexcept {}
 };
 
-void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins, std::uint64_t count) {
+void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,
+                std::uint64_t count) {
   ps::ring ring(ring_blocks, grains, spins);
   std::vector<std::vector<std::uint64_t>> blocks(ring_blocks, std::vector<std::uint64_t>(grains + 1));
   std::vector<std::jthread> threads;
@@ -44,7 +44,8 @@ void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers,
     while (opened < count && opened < s + ring_blocks) ring.open(opened++);
     REQUIRE(ring.wait_ready(s));
     REQUIRE(blocks[s % ring_blocks].back() == s);
-    for (std::uint64_t grain = 0; grain < grains; ++grain) REQUIRE(blocks[s % ring_blocks][grain] == s * 100 + grain);
+    for (std::uint64_t grain = 0; grain < grains; ++grain)
+      REQUIRE(blocks[s % ring_blocks][grain] == s * 100 + grain);
   }
   ring.stop();
 }
@@ -54,7 +55,8 @@ void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers,
 TEST_CASE("run/ring: every block is worked off once and delivered in order, whatever its size") {
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
-      for (const unsigned workers : {1u, 2u, 7u}) run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
+      for (const unsigned workers : {1u, 2u, 7u})
+        run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
 }
 
 TEST_CASE("run/ring: without workers the consumer works blocks off itself") {

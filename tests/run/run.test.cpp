@@ -63,8 +63,10 @@ TEST_CASE("run/run: its types are what the standard asks for") {
   const auto plan = ps::generated(10, identity) | ps::batch(2);
   using run_type = decltype(plan.open());
   static_assert(std::ranges::input_range<run_type>, "a run is an input range");
-  static_assert(!std::is_copy_constructible_v<run_type> && std::is_nothrow_move_constructible_v<run_type>, "a run is move-only");
-  static_assert(std::input_iterator<run_type::iterator> && std::copyable<run_type::iterator>, "an iterator is one copyable pointer");
+  static_assert(!std::is_copy_constructible_v<run_type> && std::is_nothrow_move_constructible_v<run_type>,
+                "a run is move-only");
+  static_assert(std::input_iterator<run_type::iterator> && std::copyable<run_type::iterator>,
+                "an iterator is one copyable pointer");
   static_assert(!std::is_copy_constructible_v<run_type::value_type>, "a batch is move-only");
   auto run = plan.open();
   std::uint64_t sum = 0;
@@ -89,13 +91,20 @@ TEST_CASE("run/run: stopping at any moment ends it, hundreds of times") {
     const unsigned workers = static_cast<unsigned>(draw.below(8));
     const auto depth = ps::prefetch(1 + draw.below(5));
     const auto end = ps::workers(workers);
-    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::shuffle(3) | ps::batch(5) | depth | end, draw);
-    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::filter([](std::uint64_t x) { return x % 2 == 0; }) | ps::batch(3) | depth | end, draw);
-    leave_early(ps::plan(counting_source(200)) | ps::map(slowly{}) | ps::shuffle_buffer(9) | ps::batch(5) | depth | end, draw);
-    leave_early(ps::generated(200, words_of) | ps::map([](const numbers& v) { return v[0]; }) | ps::map(slowly{}) | ps::shuffle_buffer(5) |
-                    ps::batch(5) | ps::steps(70) | depth | end,
+    leave_early(
+        ps::generated(200, identity) | ps::map(slowly{}) | ps::shuffle(3) | ps::batch(5) | depth | end, draw);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) |
+                    ps::filter([](std::uint64_t x) { return x % 2 == 0; }) | ps::batch(3) | depth | end,
                 draw);
-    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::batch(5) | ps::pin_and_copy(ps::simulated{}) | end, draw);
+    leave_early(ps::plan(counting_source(200)) | ps::map(slowly{}) | ps::shuffle_buffer(9) | ps::batch(5) |
+                    depth | end,
+                draw);
+    leave_early(ps::generated(200, words_of) | ps::map([](const numbers& v) { return v[0]; }) |
+                    ps::map(slowly{}) | ps::shuffle_buffer(5) | ps::batch(5) | ps::steps(70) | depth | end,
+                draw);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::batch(5) |
+                    ps::pin_and_copy(ps::simulated{}) | end,
+                draw);
   }
 }
 
@@ -153,13 +162,18 @@ TEST_CASE("run/run: the state of a stopped run is of what was delivered, though 
                       if (v[0] == 77 && broken.load()) throw std::runtime_error("77");
                       return v[0];
                     }) |
-                    ps::shuffle_buffer(10) | ps::filter([](std::uint64_t) { return true; }) | ps::batch(30) | ps::workers(2);
+                    ps::shuffle_buffer(10) | ps::filter([](std::uint64_t) { return true; }) | ps::batch(30) |
+                    ps::workers(2);
   broken = false;
   const auto whole = read_plan(plan, 1)[0];
   broken = true;
   auto run = plan.open();
   batches got;
-  CHECK_THROWS_AS([&] { for (auto&& b : run.epoch(0)) got.push_back(values_of(b)); }(), std::runtime_error);
+  CHECK_THROWS_AS(
+      [&] {
+        for (auto&& b : run.epoch(0)) got.push_back(values_of(b));
+      }(),
+      std::runtime_error);
   broken = false;
   auto again = plan.open(run.state());
   for (auto&& b : again.epoch(0)) got.push_back(values_of(b));
@@ -169,10 +183,12 @@ TEST_CASE("run/run: the state of a stopped run is of what was delivered, though 
 TEST_CASE("run/run: batches outlive their run and may be dropped in another thread") {
   const penstock_test::deadline guard("batches outlive");
   for (const unsigned workers : {0u, 1u, 4u}) {
-    using plan_type = decltype(ps::generated(100, identity) | ps::batch(10) | ps::workers(1) | ps::prefetch(3));
+    using plan_type =
+        decltype(ps::generated(100, identity) | ps::batch(10) | ps::workers(1) | ps::prefetch(3));
     std::vector<typename ps::run<plan_type>::value_type> held;
     {
-      const plan_type plan = ps::generated(100, identity) | ps::batch(10) | ps::workers(workers) | ps::prefetch(3);
+      const plan_type plan =
+          ps::generated(100, identity) | ps::batch(10) | ps::workers(workers) | ps::prefetch(3);
       auto run = plan.open();
       for (int i = 0; i < 3; ++i) held.push_back(std::move(*run.next()));
     }
@@ -187,7 +203,9 @@ TEST_CASE("run/run: asking while holding every batch says how many and what to d
   const penstock_test::deadline guard("holding every batch");
   for (const unsigned workers : {0u, 2u}) {
     for (const std::uint64_t depth : {2u, 4u}) {
-      auto run = (ps::generated(100, identity) | ps::batch(5) | ps::workers(workers) | ps::prefetch(depth - 1)).open();
+      auto run =
+          (ps::generated(100, identity) | ps::batch(5) | ps::workers(workers) | ps::prefetch(depth - 1))
+              .open();
       std::vector<typename decltype(run)::value_type> held;
       for (std::uint64_t i = 0; i < depth; ++i) held.push_back(std::move(*run.next()));
       auto refused = run.next();
@@ -197,7 +215,8 @@ TEST_CASE("run/run: asking while holding every batch says how many and what to d
       } catch (const ps::error& e) {
         CHECK(e.code() == ps::errc::argument);
         const std::string count = std::to_string(depth);
-        CHECK_THAT(e.what(), penstock_test::contains("you hold " + count + " of " + count + " batches") && penstock_test::contains("prefetch(n)"));
+        CHECK_THAT(e.what(), penstock_test::contains("you hold " + count + " of " + count + " batches") &&
+                                 penstock_test::contains("prefetch(n)"));
       }
       CHECK_FALSE(run.stopped());
       held.erase(held.begin());
@@ -247,7 +266,8 @@ TEST_CASE("run/run: an exception in the loop's body, a break, and a move of the 
 
 TEST_CASE("run/run: many threads open and read plans at once") {
   const penstock_test::deadline guard("many runs");
-  const auto plan = ps::generated(300, identity) | ps::map(slowly{}) | ps::shuffle(5) | ps::batch(7) | ps::workers(2);
+  const auto plan =
+      ps::generated(300, identity) | ps::map(slowly{}) | ps::shuffle(5) | ps::batch(7) | ps::workers(2);
   const auto expected = read_plan(plan, 2);
   std::vector<int> wrong(6, 0);
   {
@@ -263,7 +283,8 @@ TEST_CASE("run/run: many threads open and read plans at once") {
 TEST_CASE("run/run: counters add up") {
   const penstock_test::deadline guard("counters");
   for (const unsigned workers : {0u, 2u}) {
-    auto run = (ps::generated(103, identity) | ps::map(slowly{}) | ps::batch(10) | ps::workers(workers)).open();
+    auto run =
+        (ps::generated(103, identity) | ps::map(slowly{}) | ps::batch(10) | ps::workers(workers)).open();
     for (auto&& b : run.epoch(0)) CHECK(b.size() > 0);
     const ps::run_counters c = run.counters();
     CHECK(c.samples == 103);
@@ -280,8 +301,11 @@ TEST_CASE("run/run: counters add up") {
 }
 
 TEST_CASE("run/run: plans that ranks would leave at different times are refused") {
-  const auto kept = ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });
-  CHECK_THROWS_WITH((kept | ps::batch(4)).open(), penstock_test::contains("`lockstep` is lost by filter; write steps(n) after batch"));
-  CHECK_THROWS_WITH((ps::plan(counting_source(9)) | ps::shard(0, 2) | ps::batch(4)).open(), penstock_test::contains("only be read forward"));
+  const auto kept =
+      ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });
+  CHECK_THROWS_WITH((kept | ps::batch(4)).open(),
+                    penstock_test::contains("`lockstep` is lost by filter; write steps(n) after batch"));
+  CHECK_THROWS_WITH((ps::plan(counting_source(9)) | ps::shard(0, 2) | ps::batch(4)).open(),
+                    penstock_test::contains("only be read forward"));
   CHECK_NOTHROW((kept | ps::batch(4) | ps::steps(3)).open());
 }

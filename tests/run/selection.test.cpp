@@ -2,8 +2,6 @@
 
 #include <penstock/run/selection.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
@@ -22,8 +20,9 @@ TEST_CASE("run/selection: skip and take are those of lists, in any order") {
         std::vector<int> list = numbers(30);
         const auto cut = [&list](std::uint64_t from_here, std::uint64_t count) {
           const auto begin = std::min<std::size_t>(from_here, list.size());
-          list = std::vector<int>(list.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  list.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(begin + count, list.size())));
+          list = std::vector<int>(
+              list.begin() + static_cast<std::ptrdiff_t>(begin),
+              list.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(begin + count, list.size())));
         };
         if (skip_first) {
           chosen.skip_first(skip);

@@ -42,8 +42,10 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
         for (std::uint64_t mine = s; mine < 6; mine += 4) {
           std::uint64_t count = 0;
           bool ended = false;
-          const auto* items = front.pull(mine, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
-          if (items != nullptr) got[mine].assign(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(count));
+          const auto* items = front.pull(
+              mine, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+          if (items != nullptr)
+            got[mine].assign(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(count));
         }
       });
     threads.clear();
@@ -73,7 +75,8 @@ TEST_CASE("run/serial_front: stop ends the wait for a turn") {
   std::jthread waiting([&] {
     std::uint64_t count = 0;
     bool ended = false;
-    got = front.pull(1, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+    got = front.pull(
+        1, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
   });
   ring.stop();
   front.stop();

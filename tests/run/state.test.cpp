@@ -60,13 +60,15 @@ TEST_CASE("run/state: what it refuses, it names") {
   refused(source | ps::filter(odd_thirds) | ps::batch(4), good, "another sequence");
   refused(source | ps::shuffle_buffer(9) | ps::batch(4), good, "another sequence");
   refused(source | ps::batch(4) | ps::seed(99), good, "another sequence");
-  refused(source | ps::shuffle_buffer(9) | ps::shard(0, 2) | ps::batch(4), state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(4)),
-          "another sequence");
+  refused(source | ps::shuffle_buffer(9) | ps::shard(0, 2) | ps::batch(4),
+          state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(4)), "another sequence");
   refused(source | ps::filter(odd_thirds) | ps::shard(0, 2) | ps::batch(4) | ps::steps(2),
-          state_of(source | ps::shard(0, 2) | ps::filter(odd_thirds) | ps::batch(4) | ps::steps(2)), "another sequence");
-  refused(source | ps::shard(0, 1) | ps::shuffle_buffer(9) | ps::batch(4), state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(2)),
-          "not elastic");
-  refused(ps::plan(counting_source(9)) | ps::batch(2), state_of(ps::plan(counting_source(9)) | ps::batch(2)), "read forward");
+          state_of(source | ps::shard(0, 2) | ps::filter(odd_thirds) | ps::batch(4) | ps::steps(2)),
+          "another sequence");
+  refused(source | ps::shard(0, 1) | ps::shuffle_buffer(9) | ps::batch(4),
+          state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(2)), "not elastic");
+  refused(ps::plan(counting_source(9)) | ps::batch(2), state_of(ps::plan(counting_source(9)) | ps::batch(2)),
+          "read forward");
 
   const auto edited = [&](auto change) {
     ps::state s = good;
@@ -111,7 +113,8 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
   const std::string text = to_string(s);
   CHECK(ps::state_from_string(text) == s);
   CHECK(text.substr(0, 24) == "{\"penstock_state\": \"1\", ");
-  for (std::size_t length = 0; length < text.size(); ++length) CHECK_THROWS_AS(ps::state_from_string(text.substr(0, length)), ps::error);
+  for (std::size_t length = 0; length < text.size(); ++length)
+    CHECK_THROWS_AS(ps::state_from_string(text.substr(0, length)), ps::error);
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string changed = text;
     changed[at] = changed[at] == '#' ? '%' : '#';

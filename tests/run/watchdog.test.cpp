@@ -2,8 +2,6 @@
 
 #include <penstock/run/watchdog.hpp>
 
-
-
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 

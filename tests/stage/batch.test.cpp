@@ -20,8 +20,10 @@ using namespace penstock_test;
 
 TEST_CASE("stage/batch: the tail is kept, dropped or padded") {
   const auto source = ps::from(numbers(10));
-  CHECK(batches_of(source | ps::batch(4)) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}});
-  CHECK(batches_of(source | ps::batch(4, ps::tail::drop)) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  CHECK(batches_of(source | ps::batch(4)) ==
+        std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}});
+  CHECK(batches_of(source | ps::batch(4, ps::tail::drop)) ==
+        std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
   const auto padded = source | ps::batch(4, ps::tail::pad);
   CHECK(batches_of(padded) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 0, 0}});
   auto run = padded.open();
@@ -56,7 +58,8 @@ TEST_CASE("stage/batch: arrays of equal shape are stacked, others are an error a
   for (auto&& b : ps::from(rows) | ps::batch(4)) {
     const auto view = b.values();
     CHECK(view.shape() == ps::extents(b.size(), 6));
-    for (std::size_t i = 0; i < b.size(); ++i) CHECK(view[i].data()[0] == static_cast<float>(b.step() * 4 + i));
+    for (std::size_t i = 0; i < b.size(); ++i)
+      CHECK(view[i].data()[0] == static_cast<float>(b.step() * 4 + i));
   }
   rows[6].resize(5);
   std::size_t delivered = 0;
@@ -83,14 +86,16 @@ TEST_CASE("stage/batch: ragged and padded") {
   const std::vector<std::string> words{"a", "", "abc", "de"};
   for (auto&& b : ps::from(words) | ps::decode<ps::text> | ps::batch(4, ps::ragged)) {
     const auto view = b.values();
-    CHECK(std::vector<std::uint64_t>(view.offsets().begin(), view.offsets().end()) == std::vector<std::uint64_t>{0, 1, 1, 4, 6});
+    CHECK(std::vector<std::uint64_t>(view.offsets().begin(), view.offsets().end()) ==
+          std::vector<std::uint64_t>{0, 1, 1, 4, 6});
     CHECK(std::string(view.values().begin(), view.values().end()) == "aabcde");
     CHECK(std::string(view[2].begin(), view[2].end()) == "abc");
   }
   for (auto&& b : ps::from(words) | ps::decode<ps::text> | ps::batch(4, ps::pad_to_longest)) {
     const auto view = b.values();
     CHECK(view.shape() == ps::extents(4, 3));
-    CHECK(std::vector<std::uint64_t>(view.lengths().begin(), view.lengths().end()) == std::vector<std::uint64_t>{1, 0, 3, 2});
+    CHECK(std::vector<std::uint64_t>(view.lengths().begin(), view.lengths().end()) ==
+          std::vector<std::uint64_t>{1, 0, 3, 2});
     const auto mask = view.mask();
     CHECK(std::vector<int>(mask.begin(), mask.end()) == std::vector<int>{1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0});
     CHECK(std::string(view[3].begin(), view[3].end()) == "de");

@@ -19,9 +19,11 @@ using namespace penstock_test;
 
 TEST_CASE("stage/decode: bytes become values; an error names codec and position") {
   const std::vector<std::string> words{"1", "-7", " 42 "};
-  CHECK(values_of(ps::from(words) | ps::decode<ps::integer> | ps::batch(2)) == std::vector<std::int64_t>{1, -7, 42});
+  CHECK(values_of(ps::from(words) | ps::decode<ps::integer> | ps::batch(2)) ==
+        std::vector<std::int64_t>{1, -7, 42});
   const std::vector<std::string> bad{"1", "2", "three"};
-  const auto said = error_of([&] { (void)values_of(ps::from(bad) | ps::decode<ps::integer> | ps::batch(1)); });
+  const auto said =
+      error_of([&] { (void)values_of(ps::from(bad) | ps::decode<ps::integer> | ps::batch(1)); });
   CHECK_THAT(said, contains("stage decode<integer>"));
   CHECK_THAT(said, contains("position 0:2"));
 }
@@ -29,17 +31,21 @@ TEST_CASE("stage/decode: bytes become values; an error names codec and position"
 TEST_CASE("stage/decode: fields of a record are decoded where they stand") {
   using sample = ps::record<ps::field<"a", std::string>, ps::field<"b", std::string>>;
   const std::vector<sample> samples{sample("1", "x"), sample("2", "yz")};
-  for (auto&& b : ps::from(samples) | ps::decode<ps::field<"a", ps::integer>, ps::field<"b", ps::text>> | ps::batch(2, ps::collate<"b">(ps::ragged))) {
+  for (auto&& b : ps::from(samples) | ps::decode<ps::field<"a", ps::integer>, ps::field<"b", ps::text>> |
+                      ps::batch(2, ps::collate<"b">(ps::ragged))) {
     CHECK(ps::get<"a">(b)[1] == 2);
     CHECK(ps::get<"b">(b)[1].size() == 2);
   }
-  const std::vector<ps::record<ps::field<"only", std::string>>> one{ps::record<ps::field<"only", std::string>>("5")};
+  const std::vector<ps::record<ps::field<"only", std::string>>> one{
+      ps::record<ps::field<"only", std::string>>("5")};
   for (auto&& b : ps::from(one) | ps::decode<ps::integer> | ps::batch(1)) CHECK(ps::get<"only">(b)[0] == 5);
 }
 
-TEST_CASE("stage/decode: of an open sample it takes the members named, the only one, or the one the codec claims") {
+TEST_CASE(
+    "stage/decode: of an open sample it takes the members named, the only one, or the one the codec claims") {
   const open_samples source({{"k0", {{"cls", "3"}, {"txt", "abc"}}}, {"k1", {{"txt", "d"}, {"cls", "4"}}}});
-  for (auto&& b : source | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2)) CHECK(ps::get<"cls">(b)[1] == 4);
+  for (auto&& b : source | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2))
+    CHECK(ps::get<"cls">(b)[1] == 4);
   CHECK(values_of(source | ps::decode<ps::integer> | ps::batch(2)) == std::vector<std::int64_t>{3, 4});
   const open_samples lone({{"k0", {{"whatever", "9"}}}});
   CHECK(values_of(lone | ps::decode<ps::integer> | ps::batch(1)) == std::vector<std::int64_t>{9});
@@ -53,9 +59,11 @@ TEST_CASE("stage/decode: a member that is missing or not the only candidate is a
   CHECK_THAT(said, contains("no member 'cls'; it has: txt"));
   CHECK_THAT(said, contains("key k1"));
   const open_samples two({{"k0", {{"cls", "3"}, {"id", "4"}}}});
-  CHECK_THAT(error_of([&] { (void)values_of(two | ps::decode<ps::integer> | ps::batch(1)); }), contains("two members suit"));
+  CHECK_THAT(error_of([&] { (void)values_of(two | ps::decode<ps::integer> | ps::batch(1)); }),
+             contains("two members suit"));
   const open_samples none({{"k0", {{"jpg", "3"}, {"png", "4"}}}});
-  CHECK_THAT(error_of([&] { (void)values_of(none | ps::decode<ps::integer> | ps::batch(1)); }), contains("no member is the one"));
+  CHECK_THAT(error_of([&] { (void)values_of(none | ps::decode<ps::integer> | ps::batch(1)); }),
+             contains("no member is the one"));
 }
 
 TEST_CASE("stage/decode: options are given by call") {

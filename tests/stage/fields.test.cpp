@@ -13,8 +13,10 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/fields: members become fields in the order written, by the first alternative that is there") {
-  const open_samples source({{"a", {{"jpeg", "J"}, {"cls", "1"}, {"big", "never"}}}, {"b", {{"cls", "2"}, {"jpg", "j"}}}});
+TEST_CASE(
+    "stage/fields: members become fields in the order written, by the first alternative that is there") {
+  const open_samples source(
+      {{"a", {{"jpeg", "J"}, {"cls", "1"}, {"big", "never"}}}, {"b", {{"cls", "2"}, {"jpg", "j"}}}});
   std::string images, labels;
   for (auto&& b : source | ps::fields<"jpg;jpeg", "cls"> | ps::batch(2) | ps::workers(0)) {
     for (const std::byte x : ps::get<"jpg">(b)) images += static_cast<char>(x);
@@ -25,7 +27,8 @@ TEST_CASE("stage/fields: members become fields in the order written, by the firs
   CHECK(source.reads() == 4);  // the member nobody named was not touched
 }
 
-TEST_CASE("stage/fields: a missing member is an error with the key and what is there, unless it is optional") {
+TEST_CASE(
+    "stage/fields: a missing member is an error with the key and what is there, unless it is optional") {
   const open_samples source({{"a", {{"jpg", "xx"}, {"txt", "t"}}}, {"b", {{"jpg", "yy"}}}});
   const auto said = error_of([&] {
     for (auto&& b : source | ps::fields<"jpg", "txt"> | ps::batch(1, ps::ragged)) (void)b;
@@ -41,6 +44,7 @@ TEST_CASE("stage/fields: a missing member is an error with the key and what is t
 TEST_CASE("stage/fields: of a record it keeps those that are named") {
   using sample = ps::record<ps::field<"a", int>, ps::field<"b", int>, ps::field<"c", int>>;
   const auto plan = ps::from(std::vector<sample>{sample(1, 2, 3)}) | ps::fields<"c", "a"> | ps::batch(1);
-  static_assert(std::is_same_v<decltype(plan)::element, ps::record<ps::field<"c", int>, ps::field<"a", int>>>);
+  static_assert(
+      std::is_same_v<decltype(plan)::element, ps::record<ps::field<"c", int>, ps::field<"a", int>>>);
   for (auto&& b : plan) CHECK(ps::get<"c">(b)[0] == 3);
 }

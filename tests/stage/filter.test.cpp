@@ -32,10 +32,13 @@ TEST_CASE("stage/filter: survivors keep their order, on any number of workers") 
   }
 }
 
-TEST_CASE("stage/filter: samples with bytes are filtered as well, and batches of them are gathered from chunks") {
+TEST_CASE(
+    "stage/filter: samples with bytes are filtered as well, and batches of them are gathered from chunks") {
   std::vector<std::string> words;
-  for (int i = 0; i < 500; ++i) words.push_back(std::string(static_cast<std::size_t>(i % 9), 'x') + std::to_string(i));
-  const auto plan = ps::from(words) | ps::filter([](const std::string& w) { return w.size() > 6; }) | ps::batch(7, ps::ragged);
+  for (int i = 0; i < 500; ++i)
+    words.push_back(std::string(static_cast<std::size_t>(i % 9), 'x') + std::to_string(i));
+  const auto plan = ps::from(words) | ps::filter([](const std::string& w) { return w.size() > 6; }) |
+                    ps::batch(7, ps::ragged);
   std::string expected;
   for (const auto& w : words)
     if (w.size() > 6) expected += w;
@@ -63,12 +66,14 @@ TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
     const auto at = b.positions();
     REQUIRE(at.size() == values.size());
     for (std::size_t i = 0; i < at.size(); ++i)
-      REQUIRE(values[i] == static_cast<int>(ps::make_order_chain({20, nullptr}, ps::shuffle(5)).sample_at(at[i]).index));
+      REQUIRE(values[i] ==
+              static_cast<int>(ps::make_order_chain({20, nullptr}, ps::shuffle(5)).sample_at(at[i]).index));
   }
 }
 
 TEST_CASE("stage/filter: a predicate may draw random numbers, the same on any number of workers") {
-  const auto plan = ps::from(numbers(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
+  const auto plan =
+      ps::from(numbers(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
   const auto alone = values_of(plan, 0);
   CHECK(alone.size() > 100);
   CHECK(alone.size() < 200);

@@ -34,7 +34,8 @@ struct takes_it_raw {
 }  // namespace
 
 TEST_CASE("stage/map: a sample becomes what the function makes of it, on any number of workers") {
-  const auto plan = ps::from(numbers(1000)) | ps::map([](int x) { return x * 2; }) | ps::map([](int x) { return x + 0.5; }) | ps::batch(64);
+  const auto plan = ps::from(numbers(1000)) | ps::map([](int x) { return x * 2; }) |
+                    ps::map([](int x) { return x + 0.5; }) | ps::batch(64);
   const auto alone = values_of(plan, 0);
   REQUIRE(alone.size() == 1000);
   for (std::size_t i = 0; i < alone.size(); ++i) REQUIRE(alone[i] == static_cast<double>(i) * 2 + 0.5);
@@ -49,16 +50,19 @@ TEST_CASE("stage/map: a field is replaced and the others pass, also those that c
     CHECK(ps::get<"a">(b)[1] == 3);
     CHECK(ps::get<"b">(b)[1] == 2.0);
   }
-  static_assert(std::is_same_v<decltype(plan)::element, ps::record<ps::field<"a", int>, ps::field<"b", double>>>);
+  static_assert(
+      std::is_same_v<decltype(plan)::element, ps::record<ps::field<"a", int>, ps::field<"b", double>>>);
 }
 
-TEST_CASE("stage/map: random numbers belong to the sample and the stage, not to threads, ranks or neighbours") {
+TEST_CASE(
+    "stage/map: random numbers belong to the sample and the stage, not to threads, ranks or neighbours") {
   const auto source = ps::from(numbers(300)) | ps::shuffle(3);
   const auto plan = source | ps::map(draw) | ps::batch(16);
   const auto alone = values_of(plan, 0);
   CHECK(std::set<int>(alone.begin(), alone.end()).size() == 300);
   for (const unsigned workers : {1u, 2u, 5u}) CHECK(values_of(plan, workers) == alone);
-  CHECK(values_of(source | ps::prefetch(8) | ps::map([](int x) { return x; }) | ps::map(draw) | ps::batch(16)) == alone);
+  CHECK(values_of(source | ps::prefetch(8) | ps::map([](int x) { return x; }) | ps::map(draw) |
+                  ps::batch(16)) == alone);
   std::vector<int> ranks;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     const auto part = values_of(source | ps::shard(rank, 3) | ps::map(draw) | ps::batch(4));
@@ -71,19 +75,24 @@ TEST_CASE("stage/map: random numbers belong to the sample and the stage, not to 
   CHECK(values_of(source | ps::map(draw) | ps::batch(16) | ps::seed(4)) != alone);
 }
 
-TEST_CASE("stage/map: two random stages differ, and a key keeps a stage's numbers when another one is put before it") {
+TEST_CASE(
+    "stage/map: two random stages differ, and a key keeps a stage's numbers when another one is put before "
+    "it") {
   const auto source = ps::from(numbers(50));
   const auto pair = [](int x, ps::rng& r) { return x + static_cast<int>(r.below(1'000'000)); };
-  const auto twice = [&](auto first, auto second) { return values_of(source | first | ps::map([](int) { return 0; }) | second | ps::batch(8)); };
+  const auto twice = [&](auto first, auto second) {
+    return values_of(source | first | ps::map([](int) { return 0; }) | second | ps::batch(8));
+  };
   CHECK(twice(ps::map(pair), ps::map(pair)) != twice(ps::map([](int x) { return x; }), ps::map(pair)));
   CHECK(twice(ps::map(pair), ps::map(pair, ps::key("crop"))) ==
         twice(ps::map([](int x) { return x; }), ps::map(pair, ps::key("crop"))));
-  CHECK(twice(ps::map(pair), ps::map(pair, ps::key("crop"))) != twice(ps::map(pair), ps::map(pair, ps::key("flip"))));
+  CHECK(twice(ps::map(pair), ps::map(pair, ps::key("crop"))) !=
+        twice(ps::map(pair), ps::map(pair, ps::key("flip"))));
 }
 
 TEST_CASE("stage/map: unfinished values are finished first, unless the function takes them raw") {
   std::vector<std::vector<std::byte>> bytes(3, std::vector<std::byte>(5));
-  CHECK(values_of(ps::from(bytes) | ps::map([](ps::bytes_view b) { return static_cast<int>(b.size()); }) | ps::batch(3)) ==
-        std::vector<int>{5, 5, 5});
+  CHECK(values_of(ps::from(bytes) | ps::map([](ps::bytes_view b) { return static_cast<int>(b.size()); }) |
+                  ps::batch(3)) == std::vector<int>{5, 5, 5});
   CHECK(values_of(ps::from(numbers(2)) | ps::map(takes_it_raw{}) | ps::batch(2)) == std::vector<int>{0, 0});
 }

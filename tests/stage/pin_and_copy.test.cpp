@@ -2,12 +2,12 @@
 
 #include <penstock/stage/pin_and_copy.hpp>
 
+#include <penstock/device/simulated.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
-#include <penstock/device/simulated.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
@@ -19,7 +19,8 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/pin_and_copy: the host uses batches where they are") {
-  for (auto&& b : ps::from(numbers(20)) | ps::batch(4) | ps::pin_and_copy) CHECK(b.device_data() == b.values().data());
+  for (auto&& b : ps::from(numbers(20)) | ps::batch(4) | ps::pin_and_copy)
+    CHECK(b.device_data() == b.values().data());
 }
 
 TEST_CASE("stage/pin_and_copy: a device has every batch, also behind a filter and the last, shorter one") {

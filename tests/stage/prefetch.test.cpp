@@ -18,7 +18,8 @@ using namespace penstock_test;
 TEST_CASE("stage/prefetch: after batch it is the number of batches worked on ahead, and the sequence stays") {
   const auto plan = ps::from(numbers(300)) | ps::map([](int x) { return x; }) | ps::batch(4);
   const auto plain = values_of(plan);
-  for (const std::uint64_t depth : {1u, 2u, 5u, 40u}) CHECK(values_of(plan | ps::prefetch(depth), 2) == plain);
+  for (const std::uint64_t depth : {1u, 2u, 5u, 40u})
+    CHECK(values_of(plan | ps::prefetch(depth), 2) == plain);
 }
 
 TEST_CASE("stage/prefetch: no more batches are begun than it says, those that are held included") {
@@ -27,7 +28,8 @@ TEST_CASE("stage/prefetch: no more batches are begun than it says, those that ar
     ++begun;
     return x;
   };
-  auto run = (ps::from(numbers(300)) | ps::map(count) | ps::batch(10) | ps::prefetch(3) | ps::workers(2)).open();
+  auto run =
+      (ps::from(numbers(300)) | ps::map(count) | ps::batch(10) | ps::prefetch(3) | ps::workers(2)).open();
   auto first = run.next();
   REQUIRE(first);
   CHECK(begun <= 4 * 10);
@@ -38,5 +40,6 @@ TEST_CASE("stage/prefetch: no more batches are begun than it says, those that ar
 
 TEST_CASE("stage/prefetch: before batch samples are asked for ahead, and the sequence stays") {
   const auto plan = ps::from(numbers(300)) | ps::shuffle(1) | ps::batch(4);
-  CHECK(values_of(ps::from(numbers(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) == values_of(plan));
+  CHECK(values_of(ps::from(numbers(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) ==
+        values_of(plan));
 }

@@ -18,7 +18,8 @@ using namespace penstock_test;
 
 TEST_CASE("stage/require: what is kept passes and changes nothing") {
   const auto plan = ps::from(numbers(6)) | ps::shuffle(1) | ps::shard(0, 1) | ps::batch(2);
-  const auto asked = plan | ps::require<ps::guarantee::elastic, ps::guarantee::lockstep, ps::guarantee::indexed>;
+  const auto asked =
+      plan | ps::require<ps::guarantee::elastic, ps::guarantee::lockstep, ps::guarantee::indexed>;
   CHECK(values_of(asked) == values_of(plan));
 }
 

@@ -25,7 +25,9 @@ TEST_CASE("stage/seed: it changes what random stages draw and nothing else") {
 TEST_CASE("stage/seed: without it the seed of the shuffle counts") {
   const auto draw = ps::map([](int, ps::rng& r) { return static_cast<int>(r.below(1'000'000)); });
   const auto source = ps::from(std::vector<int>(20));
-  const auto of = [&](std::uint64_t seed) { return values_of(source | ps::shuffle(seed) | draw | ps::batch(8)); };
+  const auto of = [&](std::uint64_t seed) {
+    return values_of(source | ps::shuffle(seed) | draw | ps::batch(8));
+  };
   CHECK(of(5) == values_of(source | ps::shuffle(5) | draw | ps::batch(8) | ps::seed(5)));
   CHECK(of(5) != of(6));
 }

@@ -34,7 +34,9 @@ TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there
   }
 }
 
-TEST_CASE("stage/steps: behind a filter batches go on across the end of the data, and every pass is in another order") {
+TEST_CASE(
+    "stage/steps: behind a filter batches go on across the end of the data, and every pass is in another "
+    "order") {
   const auto plan = ps::from(numbers(10)) | ps::shuffle(1) | ps::filter(odd) | ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);
   const auto all = batches_of(plan, 2);
@@ -45,7 +47,8 @@ TEST_CASE("stage/steps: behind a filter batches go on across the end of the data
     flat.insert(flat.end(), b.begin(), b.end());
   }
   for (std::size_t pass = 0; pass < 4; ++pass) {
-    std::vector<int> once(flat.begin() + static_cast<std::ptrdiff_t>(pass * 5), flat.begin() + static_cast<std::ptrdiff_t>(pass * 5 + 5));
+    std::vector<int> once(flat.begin() + static_cast<std::ptrdiff_t>(pass * 5),
+                          flat.begin() + static_cast<std::ptrdiff_t>(pass * 5 + 5));
     std::sort(once.begin(), once.end());
     CHECK(once == std::vector<int>{1, 3, 5, 7, 9});
   }
@@ -60,9 +63,13 @@ TEST_CASE("stage/steps: without it a filter on several ranks is refused by name,
 }
 
 TEST_CASE("stage/steps: data that give nothing are an error, not an endless search") {
-  CHECK_THAT(error_of([] { (void)batches_of(ps::from(numbers(10)) | ps::filter([](int) { return false; }) | ps::batch(2) | ps::steps(3)); }),
+  CHECK_THAT(error_of([] {
+               (void)batches_of(ps::from(numbers(10)) | ps::filter([](int) { return false; }) | ps::batch(2) |
+                                ps::steps(3));
+             }),
              contains("gave this rank no sample"));
-  CHECK_THAT(error_of([] { (void)batches_of(ps::from(numbers(3)) | ps::batch(5, ps::tail::drop) | ps::steps(3)); }),
-             contains("gives no batch"));
+  CHECK_THAT(
+      error_of([] { (void)batches_of(ps::from(numbers(3)) | ps::batch(5, ps::tail::drop) | ps::steps(3)); }),
+      contains("gives no batch"));
   CHECK_THAT(error_of([] { (void)ps::steps(0); }), contains("steps(0)"));
 }

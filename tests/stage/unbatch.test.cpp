@@ -26,27 +26,34 @@ TEST_CASE("stage/unbatch: ranges are taken apart in order, on any number of work
 }
 
 TEST_CASE("stage/unbatch: one sample may become very many") {
-  const auto plan = ps::from(numbers(3)) | ps::map([](int x) { return std::vector<int>(10'000, x); }) | ps::unbatch | ps::batch(999);
+  const auto plan = ps::from(numbers(3)) | ps::map([](int x) { return std::vector<int>(10'000, x); }) |
+                    ps::unbatch | ps::batch(999);
   const auto all = values_of(plan, 2);
   REQUIRE(all.size() == 30'000);
   for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<int>(i / 10'000));
 }
 
-TEST_CASE("stage/unbatch: a record of equally long fields becomes a record per row; unequal ones are an error") {
+TEST_CASE(
+    "stage/unbatch: a record of equally long fields becomes a record per row; unequal ones are an error") {
   using table = ps::record<ps::field<"x", std::vector<int>>, ps::field<"y", std::vector<float>>>;
-  std::vector<table> tables{table(std::vector{1, 2}, std::vector{0.5f, 1.5f}), table(std::vector{3}, std::vector{2.5f})};
+  std::vector<table> tables{table(std::vector{1, 2}, std::vector{0.5f, 1.5f}),
+                            table(std::vector{3}, std::vector{2.5f})};
   for (auto&& b : ps::from(tables) | ps::unbatch | ps::batch(3)) {
     CHECK(ps::get<"x">(b)[2] == 3);
     CHECK(ps::get<"y">(b)[1] == 1.5f);
   }
   tables.push_back(table(std::vector{1}, std::vector<float>{}));
-  CHECK_THAT(error_of([&] { (void)batches_of(ps::from(tables) | ps::unbatch | ps::map([](const auto& r) { return ps::get<"x">(r); }) | ps::batch(3)); }),
+  CHECK_THAT(error_of([&] {
+               (void)batches_of(ps::from(tables) | ps::unbatch |
+                                ps::map([](const auto& r) { return ps::get<"x">(r); }) | ps::batch(3));
+             }),
              contains("different numbers of rows"));
 }
 
 TEST_CASE("stage/unbatch: each row draws random numbers of its own") {
   const auto plan = ps::from(numbers(2)) | ps::map([](int) { return std::vector<int>(50); }) | ps::unbatch |
-                    ps::map([](int, ps::rng& r) { return static_cast<int>(r.below(1'000'000'000)); }) | ps::batch(10);
+                    ps::map([](int, ps::rng& r) { return static_cast<int>(r.below(1'000'000'000)); }) |
+                    ps::batch(10);
   const auto all = values_of(plan, 0);
   CHECK(std::set<int>(all.begin(), all.end()).size() == 100);
   CHECK(values_of(plan, 3) == all);

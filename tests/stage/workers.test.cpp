@@ -13,7 +13,9 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/workers: the number of threads is the number given, wherever it stands, and the bytes are the same") {
+TEST_CASE(
+    "stage/workers: the number of threads is the number given, wherever it stands, and the bytes are the "
+    "same") {
   const auto add = ps::map([](int x) { return x + 1; });
   const auto alone = values_of(ps::from(numbers(500)) | ps::shuffle(2) | add | ps::batch(16), 0);
   for (const unsigned count : {1u, 2u, 7u}) {

@@ -39,8 +39,9 @@ std::atomic<std::uint64_t> calls_of_new{0};
 
 void* counted(std::size_t size, std::size_t alignment) {
   calls_of_new.fetch_add(1, std::memory_order_relaxed);
-  void* const memory = alignment <= alignof(std::max_align_t) ? std::malloc(size == 0 ? 1 : size)
-                                                              : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* const memory = alignment <= alignof(std::max_align_t)
+                           ? std::malloc(size == 0 ? 1 : size)
+                           : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -49,8 +50,12 @@ void* counted(std::size_t size, std::size_t alignment) {
 
 [[gnu::noinline]] void* operator new(std::size_t size) { return counted(size, 1); }
 [[gnu::noinline]] void* operator new[](std::size_t size) { return counted(size, 1); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, static_cast<std::size_t>(alignment)); }
-[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) { return counted(size, static_cast<std::size_t>(alignment)); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   calls_of_new.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(size == 0 ? 1 : size);
@@ -61,15 +66,19 @@ void* counted(std::size_t size, std::size_t alignment) {
 [[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace {
 
 constexpr auto identity = [](std::uint64_t i) { return i; };
 
-/// The allocations of all threads while the consumer takes batches of a run that has given some already. The plan's epochs are short, so
-/// that their ends are among them.
+/// The allocations of all threads while the consumer takes batches of a run that has given some already. The
+/// plan's epochs are short, so that their ends are among them.
 template <class Plan>
 void check_steady(const Plan& plan, const char* name) {
   const penstock_test::deadline guard(name);
@@ -95,13 +104,18 @@ void check_steady(const Plan& plan, const char* name) {
 TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back without an allocation") {
   const auto source = ps::generated(100, identity);
   check_steady(source | ps::batch(8), "plain");
-  check_steady(source | ps::shuffle(3) | ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(9); }) | ps::batch(8), "shuffled");
-  check_steady(source | ps::shuffle(3) | ps::repeat(2) | ps::shard(1, 2) | ps::batch(8, ps::tail::pad) | ps::prefetch(3), "repeated, sharded");
+  check_steady(source | ps::shuffle(3) | ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(9); }) |
+                   ps::batch(8),
+               "shuffled");
+  check_steady(source | ps::shuffle(3) | ps::repeat(2) | ps::shard(1, 2) | ps::batch(8, ps::tail::pad) |
+                   ps::prefetch(3),
+               "repeated, sharded");
   // A windowed order makes its tables when an epoch begins; within one it allocates nothing.
   for (const unsigned workers : {0u, 2u}) {
-    auto run = (ps::generated(4000, identity, {0, 1000, 1900, 4000}) | ps::shuffle(3, ps::window(2), ps::lanes(2)) | ps::batch(8) |
-                ps::workers(workers) | ps::prefetch(3))
-                   .open();
+    auto run =
+        (ps::generated(4000, identity, {0, 1000, 1900, 4000}) | ps::shuffle(3, ps::window(2), ps::lanes(2)) |
+         ps::batch(8) | ps::workers(workers) | ps::prefetch(3))
+            .open();
     std::uint64_t before = 0, after = 0;
     for (auto&& b : run.epoch(0)) {
       if (b.step() == 100) before = calls_of_new.load();
@@ -111,28 +125,33 @@ TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back 
   }
   check_steady(source | ps::shuffle_buffer(20) | ps::batch(8), "shuffle_buffer");
   check_steady(source | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) | ps::batch(8), "filter");
-  check_steady(source | ps::shuffle_buffer(20) | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) | ps::batch(8) | ps::steps(20),
+  check_steady(source | ps::shuffle_buffer(20) | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) |
+                   ps::batch(8) | ps::steps(20),
                "filter and steps");
 }
 
 TEST_CASE("steady/steady_state: bytes, arrays and texts") {
   const std::vector<std::vector<std::byte>> bytes(100, std::vector<std::byte>(1000, std::byte{7}));
   check_steady(ps::from(bytes) | ps::shuffle(1) | ps::decode<ps::identity> | ps::batch(8), "bytes");
-  check_steady(ps::from(bytes) | ps::decode<ps::identity> | ps::batch(8) | ps::pin_and_copy(ps::simulated{}), "bytes that are copied");
-  check_steady(ps::from(bytes) | ps::filter([](const auto& b) { return !b.empty(); }) | ps::batch(8), "bytes behind a filter");
+  check_steady(ps::from(bytes) | ps::decode<ps::identity> | ps::batch(8) | ps::pin_and_copy(ps::simulated{}),
+               "bytes that are copied");
+  check_steady(ps::from(bytes) | ps::filter([](const auto& b) { return !b.empty(); }) | ps::batch(8),
+               "bytes behind a filter");
   check_steady(ps::from(bytes) | ps::unbatch | ps::batch(600), "bytes taken apart");
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < 100; ++i) texts.emplace_back(1 + i % 50, 'x');
   check_steady(ps::from(texts) | ps::decode<ps::text> | ps::batch(8, ps::ragged), "texts");
-  check_steady(ps::from(texts) | ps::decode<ps::text> | ps::batch(8, ps::pad_to_longest), "texts that are padded");
-  check_steady(ps::from(texts) | ps::decode<ps::text> | ps::filter([](std::string_view t) { return t.size() % 2 == 0; }) |
-                   ps::batch(8, ps::ragged),
+  check_steady(ps::from(texts) | ps::decode<ps::text> | ps::batch(8, ps::pad_to_longest),
+               "texts that are padded");
+  check_steady(ps::from(texts) | ps::decode<ps::text> | ps::filter([](std::string_view t) {
+                 return t.size() % 2 == 0;
+               }) | ps::batch(8, ps::ragged),
                "texts behind a filter");
 }
 
 TEST_CASE("steady/steady_state: a forward source") {
   check_steady(ps::plan(engine_test::counting_source(100)) | ps::batch(8), "forward");
-  check_steady(ps::plan(engine_test::counting_source(100)) | ps::shuffle_buffer(10) | ps::filter([](std::uint64_t x) { return x % 2 == 0; }) |
-                   ps::batch(8),
+  check_steady(ps::plan(engine_test::counting_source(100)) | ps::shuffle_buffer(10) |
+                   ps::filter([](std::uint64_t x) { return x % 2 == 0; }) | ps::batch(8),
                "forward, mixed and filtered");
 }

@@ -39,7 +39,8 @@ inline numbers iota(std::uint64_t n) {
   return all;
 }
 
-/// Now and then takes a little time, another one each time it is called: so that workers meet in another order every run.
+/// Now and then takes a little time, another one each time it is called: so that workers meet in another
+/// order every run.
 inline void dawdle(std::uint64_t x) {
   static thread_local std::uint64_t calls = 0;
   const std::uint64_t draw = penstock::mix64(x ^ (++calls << 20)) % 64;
@@ -60,10 +61,11 @@ inline std::vector<std::uint64_t> words_of(std::uint64_t x) {
   return std::vector<std::uint64_t>(static_cast<std::size_t>(1 + x % 3), x * 1000 + 7);
 }
 
-/// What rank `rank` of `world` gets of an epoch in this order, in batches of `b`: the definition, step by step.
+/// What rank `rank` of `world` gets of an epoch in this order, in batches of `b`: the definition, step by
+/// step.
 template <class T>
-std::vector<std::vector<T>> cut_naively(const std::vector<T>& order, std::uint64_t b, std::uint64_t rank, std::uint64_t world,
-                                        penstock::tail policy, std::uint64_t lanes = 1) {
+std::vector<std::vector<T>> cut_naively(const std::vector<T>& order, std::uint64_t b, std::uint64_t rank,
+                                        std::uint64_t world, penstock::tail policy, std::uint64_t lanes = 1) {
   std::vector<std::vector<T>> all;
   const std::uint64_t global = b * world;
   for (std::uint64_t first = 0; first < order.size(); first += global) {
@@ -109,7 +111,8 @@ std::vector<batches> read_plan(const Plan& plan, std::uint64_t epochs) {
   return read_epochs(run, epochs);
 }
 
-/// Calls `check(plan, name)` with the plan on many numbers of workers and depths; depth 0 stands for "not said".
+/// Calls `check(plan, name)` with the plan on many numbers of workers and depths; depth 0 stands for "not
+/// said".
 template <class Plan, class Check>
 void on_each_setting(const Plan& plan, Check check) {
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {
@@ -120,7 +123,8 @@ void on_each_setting(const Plan& plan, Check check) {
 }
 template <class Plan, class Check>
 void on_default_depth(const Plan& plan, Check check) {
-  for (const unsigned workers : {0u, 1u, 3u}) check(plan | penstock::workers(workers), std::to_string(workers) + " workers");
+  for (const unsigned workers : {0u, 1u, 3u})
+    check(plan | penstock::workers(workers), std::to_string(workers) + " workers");
 }
 
 /// A source that can only be read forward: 0 .. n - 1 in every epoch, plus 1,000,000 times the epoch.
@@ -148,7 +152,8 @@ class counting_source {
    private:
     std::uint64_t n_, fails_at_, at_ = 0, epoch_ = 0;
   };
-  explicit counting_source(std::uint64_t n, std::uint64_t fails_at = ~std::uint64_t{0}) : n_(n), fails_at_(fails_at) {}
+  explicit counting_source(std::uint64_t n, std::uint64_t fails_at = ~std::uint64_t{0})
+      : n_(n), fails_at_(fails_at) {}
   [[nodiscard]] std::string describe() const { return "counting(" + std::to_string(n_) + ")"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return n_; }
   [[nodiscard]] reader open() const { return reader(n_, fails_at_); }
@@ -156,6 +161,7 @@ class counting_source {
  private:
   std::uint64_t n_, fails_at_;
 };
-static_assert(penstock::forward_source<counting_source>, "the concept of forward sources asks for what this one has");
+static_assert(penstock::forward_source<counting_source>,
+              "the concept of forward sources asks for what this one has");
 
 }  // namespace engine_test

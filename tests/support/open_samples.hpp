@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/open_sample.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/part.hpp>
+#include <penstock/core/position.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -66,7 +66,8 @@ class open_samples {
     std::shared_ptr<std::size_t> reads_;
   };
 
-  explicit open_samples(std::vector<sample> all) : all_(std::make_shared<const std::vector<sample>>(std::move(all))) {}
+  explicit open_samples(std::vector<sample> all)
+      : all_(std::make_shared<const std::vector<sample>>(std::move(all))) {}
   [[nodiscard]] std::uint64_t size() const { return all_->size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "open samples"; }

@@ -26,7 +26,8 @@ inline constexpr auto noisy = [](std::uint64_t x, penstock::rng& r) {
 inline constexpr auto identity = [](std::uint64_t i) { return i; };
 inline constexpr auto odd_thirds = [](std::uint64_t x) { return x % 3 == 1; };
 
-/// What comes out of a run, one element after another, from where it stands to the end of an epoch, with the state after each.
+/// What comes out of a run, one element after another, from where it stands to the end of an epoch, with the
+/// state after each.
 struct trace {
   std::vector<numbers> elements;
   std::vector<std::string> states;
@@ -47,29 +48,34 @@ trace follow(const Plan& plan, std::uint64_t epochs, bool with_states, const Fro
   return all;
 }
 
-/// The oracle: after every element, or each `stride`-th, a run opened with the state gives the rest of the uninterrupted one.
+/// The oracle: after every element, or each `stride`-th, a run opened with the state gives the rest of the
+/// uninterrupted one.
 template <class Plan, class Again>
 void check_all_stops(const Plan& plan, const Again& again, std::uint64_t epochs, std::size_t stride = 1) {
   const trace whole = follow(plan, epochs, true);
   auto fresh = plan.open();
-  CHECK(follow(again, epochs, false, penstock::state_from_string(to_string(fresh.state()))).elements == whole.elements);
+  CHECK(follow(again, epochs, false, penstock::state_from_string(to_string(fresh.state()))).elements ==
+        whole.elements);
   for (std::size_t i = 0; i < whole.states.size(); i += stride) {
     INFO("after element " << i << ": " << whole.states[i]);
     const trace rest = follow(again, epochs, i % 5 == 0, penstock::state_from_string(whole.states[i]));
-    REQUIRE(rest.elements == std::vector<numbers>(whole.elements.begin() + static_cast<std::ptrdiff_t>(i) + 1, whole.elements.end()));
+    REQUIRE(rest.elements == std::vector<numbers>(whole.elements.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                                  whole.elements.end()));
     for (std::size_t j = 0; j < rest.states.size(); ++j) REQUIRE(rest.states[j] == whole.states[i + 1 + j]);
   }
 }
 template <class Plan>
 void check_all_stops(const Plan& plan, std::uint64_t epochs = 2) {
   check_all_stops(plan | penstock::workers(2), plan | penstock::workers(0), epochs);
-  check_all_stops(plan | penstock::workers(0), plan | penstock::workers(3) | penstock::prefetch(5) | penstock::memory(1 << 20), epochs, 2);
+  check_all_stops(plan | penstock::workers(0),
+                  plan | penstock::workers(3) | penstock::prefetch(5) | penstock::memory(1 << 20), epochs, 2);
 }
 
-
-/// What is left after `stop` batches of every one of `before` ranks, read by `after` ranks: the rest of the global steps.
+/// What is left after `stop` batches of every one of `before` ranks, read by `after` ranks: the rest of the
+/// global steps.
 template <class Make>
-void check_elastic(Make make, std::uint64_t global, std::uint64_t before, std::uint64_t after, std::size_t stop) {
+void check_elastic(Make make, std::uint64_t global, std::uint64_t before, std::uint64_t after,
+                   std::size_t stop) {
   const auto alone = follow(make(0, 1, global), 2, false).elements;
   for (std::uint64_t from = 0; from < before; ++from) {
     auto first = make(from, before, global / before);
@@ -77,10 +83,13 @@ void check_elastic(Make make, std::uint64_t global, std::uint64_t before, std::u
     REQUIRE(stop < states.size());
     std::vector<numbers> steps;
     for (std::uint64_t rank = 0; rank < after; ++rank) {
-      const auto rest = follow(make(rank, after, global / after) | penstock::workers(1), 2, false, penstock::state_from_string(states[stop])).elements;
+      const auto rest = follow(make(rank, after, global / after) | penstock::workers(1), 2, false,
+                               penstock::state_from_string(states[stop]))
+                            .elements;
       if (steps.size() < rest.size()) steps.resize(rest.size());
       CHECK(rest.size() == steps.size());
-      for (std::size_t i = 0; i < rest.size(); ++i) steps[i].insert(steps[i].end(), rest[i].begin(), rest[i].end());
+      for (std::size_t i = 0; i < rest.size(); ++i)
+        steps[i].insert(steps[i].end(), rest[i].begin(), rest[i].end());
     }
     REQUIRE(steps.size() + stop + 1 == alone.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -8,7 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory is its `scratch`.
+/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory
+/// is its `scratch`.
 namespace penstock::inline v0_1 {
 
 /// The scratch of codecs and stages that need none.
@@ -30,11 +31,12 @@ struct scratch_of<T> {
 template <class T>
 using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
 
-/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It is const and is
-/// called from many threads, each with a scratch of its own. Bad bytes throw `error(errc::format, ...)`.
+/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It
+/// is const and is called from many threads, each with a scratch of its own. Bad bytes throw
+/// `error(errc::format, ...)`.
 ///
-/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take blobs and read them to
-/// where it wants them.
+/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take
+/// blobs and read them to where it wants them.
 template <class C>
 concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                 requires(const C& c, const bytes_view& in, scratch_of<C>& s) {

@@ -63,8 +63,8 @@ class buffer {
   [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
   [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
 
-  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity. std::bad_alloc where there is no
-  /// memory of that size.
+  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
+  /// std::bad_alloc where there is no memory of that size.
   void resize_for_overwrite(std::size_t size) {
     if (size > capacity_) {
       if (size > largest) throw std::bad_alloc();
@@ -77,7 +77,8 @@ class buffer {
     size_ = size;
   }
 
-  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant time per byte.
+  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant
+  /// time per byte.
   void append(bytes_view bytes) {
     const std::size_t before = size_;
     buffer grown;  // frees the old memory when all is copied

@@ -8,8 +8,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and random numbers that
-/// belong to this sample and this stage alone.
+/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and
+/// random numbers that belong to this sample and this stage alone.
 template <class Scratch>
 struct call {
   position at;
@@ -18,7 +18,8 @@ struct call {
   std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
   Scratch& scratch;
 
-  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and after a restore.
+  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and
+  /// after a restore.
   [[nodiscard]] constexpr rng random() const noexcept {
     return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
   }

@@ -15,12 +15,13 @@
 /// themselves to a destination and live only during the call that hands them on.
 namespace penstock::inline v0_1 {
 
-/// A value that is not computed yet: it must be finished, or written to its destination, before the call returns.
+/// A value that is not computed yet: it must be finished, or written to its destination, before the call
+/// returns.
 template <class T>
 concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
 
-/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish` gives a view of
-/// them that lives as long as the blob (in a mapping, or in the worker's scratch).
+/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish`
+/// gives a view of them that lives as long as the blob (in a mapping, or in the worker's scratch).
 template <class T>
 concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
   { b.size() } -> std::convertible_to<std::uint64_t>;
@@ -30,12 +31,11 @@ concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutabl
 
 /// What a codec accepts: a blob, or bytes that are there already (spans of bytes, texts).
 template <class T>
-concept byte_element =
-    blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
-    std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
+concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
+                       std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
 
-/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the destination. A shape
-/// known at compile time is a `static constexpr extents static_shape`.
+/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the
+/// destination. A shape known at compile time is a `static constexpr extents static_shape`.
 template <class T>
 concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
   typename std::remove_cvref_t<T>::value_type;
@@ -78,13 +78,14 @@ struct finished_type<T> {
 template <class... Fields>
   requires(has_unfinished<record<Fields...>>::value)
 struct finished_type<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+  using type =
+      record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
 };
 
 }  // namespace detail
 
-/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then views of what they
-/// computed, which live as long as the value.
+/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then
+/// views of what they computed, which live as long as the value.
 template <class T>
 [[nodiscard]] constexpr decltype(auto) finish(T&& value) {
   using value_type = std::remove_cvref_t<T>;
@@ -92,7 +93,8 @@ template <class T>
     return value.finish();
   } else if constexpr (detail::has_unfinished<value_type>::value) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return typename detail::finished_type<value_type>::type(penstock::finish(get<Is>(static_cast<T&&>(value)))...);
+      return typename detail::finished_type<value_type>::type(
+          penstock::finish(get<Is>(static_cast<T&&>(value)))...);
     }(std::make_index_sequence<value_type::size>{});
   } else {
     return static_cast<T&&>(value);

@@ -13,21 +13,30 @@
 
 namespace penstock::inline v0_1 {
 
-/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of the
-/// bytes: they happen again on every run. `io` and `stopped` are not.
+/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
+/// the bytes: they happen again on every run. `io` and `stopped` are not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
-    case errc::format: return "format";
-    case errc::checksum: return "checksum";
-    case errc::missing: return "missing";
-    case errc::limit: return "limit";
-    case errc::shape: return "shape";
-    case errc::io: return "io";
-    case errc::argument: return "argument";
-    case errc::state: return "state";
-    case errc::stopped: return "stopped";
+    case errc::format:
+      return "format";
+    case errc::checksum:
+      return "checksum";
+    case errc::missing:
+      return "missing";
+    case errc::limit:
+      return "limit";
+    case errc::shape:
+      return "shape";
+    case errc::io:
+      return "io";
+    case errc::argument:
+      return "argument";
+    case errc::state:
+      return "state";
+    case errc::stopped:
+      return "stopped";
   }
   return "unknown";
 }
@@ -51,8 +60,8 @@ class shared_text {
 
 /// The exception of this library: one sentence, and the place it speaks of.
 ///
-/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the facts that
-/// it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
+/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
   error(errc code, const std::string& message) : code_(code), message_(message) { render(); }

@@ -11,8 +11,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic: it tells apart what
-/// differs by accident. The same on every machine.
+/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic:
+/// it tells apart what differs by accident. The same on every machine.
 class fingerprint {
  public:
   template <class... Ts>

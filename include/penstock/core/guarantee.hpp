@@ -12,21 +12,32 @@ namespace penstock::inline v0_1 {
 ///   resumable      a small state restores the exact sequence without replay
 ///   elastic        the samples of global step s do not depend on how many ranks share the work
 ///   lockstep       the number of batches per epoch is known without reading data, and equal on all ranks
-enum class guarantee : std::uint8_t { indexed = 1, deterministic = 2, resumable = 4, elastic = 8, lockstep = 16 };
+enum class guarantee : std::uint8_t {
+  indexed = 1,
+  deterministic = 2,
+  resumable = 4,
+  elastic = 8,
+  lockstep = 16
+};
 
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
-    case guarantee::indexed: return "indexed";
-    case guarantee::deterministic: return "deterministic";
-    case guarantee::resumable: return "resumable";
-    case guarantee::elastic: return "elastic";
-    case guarantee::lockstep: return "lockstep";
+    case guarantee::indexed:
+      return "indexed";
+    case guarantee::deterministic:
+      return "deterministic";
+    case guarantee::resumable:
+      return "resumable";
+    case guarantee::elastic:
+      return "elastic";
+    case guarantee::lockstep:
+      return "lockstep";
   }
   return "unknown";
 }
 
-inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic, guarantee::resumable,
-                                               guarantee::elastic, guarantee::lockstep};
+inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic,
+                                               guarantee::resumable, guarantee::elastic, guarantee::lockstep};
 
 /// A set of guarantees: what a stage loses.
 struct guarantee_set {
@@ -34,9 +45,12 @@ struct guarantee_set {
 
   constexpr guarantee_set() = default;
   template <class... Gs>
-  constexpr explicit guarantee_set(Gs... gs) : bits(static_cast<std::uint8_t>((static_cast<unsigned>(gs) | ... | 0u))) {}
+  constexpr explicit guarantee_set(Gs... gs)
+      : bits(static_cast<std::uint8_t>((static_cast<unsigned>(gs) | ... | 0u))) {}
 
-  [[nodiscard]] constexpr bool has(guarantee g) const noexcept { return (bits & static_cast<std::uint8_t>(g)) != 0; }
+  [[nodiscard]] constexpr bool has(guarantee g) const noexcept {
+    return (bits & static_cast<std::uint8_t>(g)) != 0;
+  }
   [[nodiscard]] constexpr guarantee_set with(guarantee_set more) const noexcept {
     guarantee_set result;
     result.bits = static_cast<std::uint8_t>(bits | more.bits);

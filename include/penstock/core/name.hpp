@@ -8,7 +8,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see `name`).
+/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see
+/// `name`).
 template <std::size_t N>
 struct fixed_string {
   char text[N]{};

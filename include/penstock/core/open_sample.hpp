@@ -10,7 +10,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>` closes it.
+/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>`
+/// closes it.
 ///
 /// Lives during the call that hands it on. Members are blobs: what nobody names is never read.
 ///   key()            the sample's key

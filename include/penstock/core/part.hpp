@@ -6,8 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
-/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part = pointwise_tag;`. There is no
-/// base class, so that empty parts stay empty however deep they are nested.
+/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
+/// pointwise_tag;`. There is no base class, so that empty parts stay empty however deep they are nested.
 namespace penstock::inline v0_1 {
 
 struct source_tag {};      ///< a dataset (see source/concepts.hpp)
@@ -45,11 +45,12 @@ concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 
 /// What is not a source and can stand to the right of `|`.
 template <class T>
-concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> && !part_of_kind<T, poison_tag> &&
-                !part_of_kind<T, segment_tag>;
+concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> &&
+                !part_of_kind<T, poison_tag> && !part_of_kind<T, segment_tag>;
 
 /// Whether a stage works on values, in the workers.
 template <class T>
-concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+concept value_stage =
+    part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
 
 }  // namespace penstock::inline v0_1

@@ -12,7 +12,8 @@
 /// `operator|` and its sentences.
 namespace penstock::inline v0_1 {
 
-/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops over it.
+/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops
+/// over it.
 struct ill_formed {
   using penstock_part = poison_tag;
   /// In the place of a batch; and, in a loop without batches, of a number.
@@ -111,7 +112,8 @@ consteval mistake diagnose_stage() {
   }
 }
 
-/// The first mistake among stages that follow each other, and the element that reaches the stage that makes it.
+/// The first mistake among stages that follow each other, and the element that reaches the stage that makes
+/// it.
 template <class Context, class... Stages>
 struct diagnose_all {
   static constexpr mistake value = mistake::none;
@@ -249,7 +251,8 @@ template <class Left, class Right>
   }
 }
 
-// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and are preferred.
+// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and
+// are preferred.
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {

@@ -38,7 +38,8 @@ struct output_of {
 };
 template <part_of_kind<pointwise_tag> Stage, class In>
 struct output_of<Stage, In> {
-  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(), std::declval<const call_for<Stage>&>()));
+  using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(),
+                                                           std::declval<const call_for<Stage>&>()));
 };
 template <part_of_kind<expander_tag> Stage, class In>
 struct output_of<Stage, In> {
@@ -63,7 +64,8 @@ consteval mistake blame_for() {
 
 /// What is known at a place in a chain.
 struct chain_facts {
-  bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false, steps = false;
+  bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
+       steps = false;
   std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
 
   [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
@@ -89,7 +91,8 @@ consteval chain_facts source_facts() {
   f.forward = !requires(const Source& s) { s.size(); };
   f.lose(lost_by<Source>({}), blame_for<Source>());
   if (f.forward) {
-    auto lost = guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+    auto lost =
+        guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
     f.lose(lost, mistake::lost_by_forward);
   }
   return f;
@@ -122,16 +125,19 @@ struct fold_context {
 };
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
-  using next = context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
+  using next =
+      context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
   using type = typename fold_context<next, Rest...>::type;
 };
 
 template <class Source, class... Stages>
-using context_of = typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
+using context_of =
+    typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
 
 }  // namespace detail
 
-/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread and no open file.
+/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread
+/// and no open file.
 ///
 /// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan)` is one pass over epoch 0.
 template <class Source, class... Stages>

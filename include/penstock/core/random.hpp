@@ -19,30 +19,33 @@ namespace penstock::inline v0_1 {
 
 /// Philox 4x32 with ten rounds: four random words from a counter of four words and a key of two.
 /// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
-                                                                   std::array<std::uint32_t, 2> key) noexcept {
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t left = std::uint64_t{0xd2511f53u} * counter[0];
     const std::uint64_t right = std::uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    counter = {
+        static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+        static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
     key[0] += 0x9e3779b9u;
     key[1] += 0xbb67ae85u;
   }
   return counter;
 }
 
-/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how many were
-/// drawn there before, never on threads, ranks or what other samples drew.
+/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how
+/// many were drawn there before, never on threads, ranks or what other samples drew.
 ///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs nothing, four
-/// 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ between standard libraries:
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs
+/// nothing, four 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ
+/// between standard libraries:
 /// `uniform` and `below` do not.
 class rng {
  public:
   using result_type = std::uint64_t;
 
-  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::uint64_t stream = 0) noexcept {
+  constexpr rng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index,
+                std::uint64_t stream = 0) noexcept {
     const std::uint64_t key = mix64(mix64(seed) ^ mix64(epoch + 0x632be59bd9b4e019u) ^ (mix64(stream) << 1));
     key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
     counter_ = {0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(index),
@@ -50,7 +53,9 @@ class rng {
   }
 
   [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
-  [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+  [[nodiscard]] static constexpr result_type max() noexcept {
+    return std::numeric_limits<result_type>::max();
+  }
 
   constexpr result_type operator()() noexcept {
     if (used_ == 4) {
@@ -64,7 +69,8 @@ class rng {
     return high << 32 | low;
   }
 
-  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation in an interval", 2019.
+  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation
+  /// in an interval", 2019.
   constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n == 0) return 0;
     auto product = multiply((*this)(), n);

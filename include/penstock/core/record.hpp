@@ -20,7 +20,8 @@ struct basic_field {
   static constexpr std::string_view name = Name::value;
 };
 
-/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
+/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of
+/// codecs.
 template <fixed_string Name, class T>
 using field = basic_field<name_of<Name>, T>;
 
@@ -82,7 +83,8 @@ constexpr T&& value_at(record_value<I, T>&& v) noexcept {
 
 }  // namespace detail
 
-/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all in order.
+/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all
+/// in order.
 ///
 /// Its values one after another: no allocation, trivially copyable when its values are.
 template <class... Fields>

@@ -17,8 +17,9 @@
 /// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
 namespace penstock::inline v0_1 {
 
-/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are written (blobs, npy, images,
-/// containers). `discovered`: known only after decoding (texts); needs a collate policy. `none`: cannot be in a batch.
+/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are
+/// written (blobs, npy, images, containers). `discovered`: known only after decoding (texts); needs a collate
+/// policy. `none`: cannot be in a batch.
 enum class shape_class { fixed, announced, discovered, none };
 
 namespace detail {
@@ -26,9 +27,9 @@ namespace detail {
 /// What a batch stores of an element: the type of the numbers, and the shape class.
 template <class V>
 struct stored {
-  static constexpr shape_class shape = std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V>
-                                           ? shape_class::fixed
-                                           : shape_class::none;
+  static constexpr shape_class shape =
+      std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V> ? shape_class::fixed
+                                                                                      : shape_class::none;
   using type = V;
   static constexpr std::size_t elements = 1;
   static constexpr bool scalar = true;

@@ -14,7 +14,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a scalar.
+/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
+/// scalar.
 class extents {
  public:
   static constexpr std::size_t max_rank = 8;
@@ -88,7 +89,9 @@ class tensor_view {
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(shape_.elements());
+  }
   [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
   [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
   [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }

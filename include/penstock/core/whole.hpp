@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
-/// Making elements *whole*: from something that lives during one call to something that owns what it needs. It happens where
-/// samples are held: in a loop without batches, behind a forward-only source. The memory of a whole value is re-used.
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
+/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
+/// a whole value is re-used.
 namespace penstock::inline v0_1 {
 
 /// Owned bytes that can be read as a view.
@@ -131,8 +132,8 @@ struct whole_of<T> {
 };
 template <class... Fields>
 struct whole_of<record<Fields...>> {
-  using type = record<
-      basic_field<typename Fields::name_type, typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
@@ -166,11 +167,15 @@ void make_whole(V&& value, W& into) {
     into = value.finish();
   } else if constexpr (array_expression<value_type>) {
     value.write_to(into.resize(value.shape()));
-  } else if constexpr (requires { value.shape(); value.values(); }) {
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
     const auto values = value.values();
     auto* to = into.resize(value.shape());
     for (const auto& one : values) *to++ = one;
-  } else if constexpr (requires { into.assign(value.begin(), value.end()); } && !std::same_as<value_type, W>) {
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
+                       !std::same_as<value_type, W>) {
     into.assign(value.begin(), value.end());
   } else {
     into = std::forward<V>(value);

@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 
-/// Where batches end up. A *device* is a value that is part of a plan; `connect()` makes the session that a run owns.
+/// Where batches end up. A *device* is a value that is part of a plan; `connect()` makes the session that a
+/// run owns.
 namespace penstock::inline v0_1 {
 
-/// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows, never in the steady state.
-///   allocate(bytes) -> void*          host memory the device can read fast (pinned for CUDA), 64-byte aligned; throws std::bad_alloc
+/// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows,
+/// never in the steady state.
+///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or std::bad_alloc
 ///   deallocate(p, bytes)              noexcept
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
@@ -21,14 +23,15 @@ namespace penstock::inline v0_1 {
 ///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
 template <class S>
-concept device_session = requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
-  { s.allocate(n) } -> std::same_as<void*>;
-  { s.deallocate(p, n) } noexcept;
-  s.start(t, columns);
-  s.wait(t);
-  { s.data(t, n) } -> std::convertible_to<const void*>;
-  { S::copies } -> std::convertible_to<bool>;
-};
+concept device_session =
+    requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
+      { s.allocate(n) } -> std::same_as<void*>;
+      { s.deallocate(p, n) } noexcept;
+      s.start(t, columns);
+      s.wait(t);
+      { s.data(t, n) } -> std::convertible_to<const void*>;
+      { S::copies } -> std::convertible_to<bool>;
+    };
 
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {

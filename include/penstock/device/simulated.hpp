@@ -16,11 +16,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls can be measured on any
-/// machine.
+/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls
+/// can be measured on any machine.
 ///
-/// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step` of time, as a launch that is
-/// waited for does. `stall()` is the share of the time since the first step in which it had nothing to do. Copies of a `simulated`
+/// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step`
+/// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
+/// which it had nothing to do. Copies of a `simulated`
 /// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
 class simulated {
   using clock = std::chrono::steady_clock;
@@ -63,7 +64,8 @@ class simulated {
       }
       t.done = begin;
       if (options_.bytes_per_second > 0)
-        t.done += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(bytes / options_.bytes_per_second));
+        t.done += std::chrono::duration_cast<clock::duration>(
+            std::chrono::duration<double>(bytes / options_.bytes_per_second));
       link_free_ = t.done;
     }
     void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
@@ -88,7 +90,8 @@ class simulated {
     std::this_thread::sleep_until(account_->free_at);
   }
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
-  /// The share of the time from the first step to the end of the last in which the device waited; 0 before the first.
+  /// The share of the time from the first step to the end of the last in which the device waited; 0 before
+  /// the first.
   [[nodiscard]] double stall() const {
     if (account_->steps == 0) return 0;
     const auto whole_time = account_->free_at - account_->first;

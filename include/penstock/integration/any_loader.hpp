@@ -11,11 +11,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp returns, so that the templates of a
-/// plan are compiled once.
+/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp
+/// returns, so that the templates of a plan are compiled once.
 ///
-/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch itself is held until the next one is
-/// asked for. Move-only. Cost: one indirect call per batch, nothing per sample.
+/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch
+/// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
+/// sample.
 ///
 ///     any_loader<my_batch> make_loader() {                        // in loader.cpp
 ///       return {from(samples) | batch(32), [](auto& b) { return my_batch{b.values()}; }};
@@ -75,7 +76,8 @@ class any_loader {
   /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
   template <class Plan, class Convert>
     requires part_of_kind<Plan, plan_tag>
-  any_loader(const Plan& p, Convert convert) : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  any_loader(const Plan& p, Convert convert)
+      : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),

@@ -22,16 +22,21 @@ struct run_counters {
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
   unsigned workers = 0;
-  double seconds = 0;                ///< since the run was opened
-  double stall_seconds = 0;          ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;    ///< all workers together, evaluating
-  double waiting_for_room = 0;       ///< all workers together, seconds without a block to work on
-  double waiting_for_input = 0;      ///< all workers together, seconds behind the serial front of a forward source
-  std::uint64_t bytes_held = 0;      ///< by batches and chunks, free ones included
+  double seconds = 0;              ///< since the run was opened
+  double stall_seconds = 0;        ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together, evaluating
+  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  /// all workers together, seconds behind the serial front of a forward source
+  double waiting_for_input = 0;
+  std::uint64_t bytes_held = 0;  ///< by batches and chunks, free ones included
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
-  [[nodiscard]] double samples_per_second() const { return seconds == 0 ? 0 : static_cast<double>(samples) / seconds; }
-  [[nodiscard]] double bytes_per_second() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
+  [[nodiscard]] double samples_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
+  }
+  [[nodiscard]] double bytes_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds;
+  }
 };
 
 }  // namespace penstock::inline v0_1

@@ -16,9 +16,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop waited for data.
+/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop
+/// waited for data.
 ///
-/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at the end of each epoch.
+/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at
+/// the end of each epoch.
 /// Cost of `tick` between two lines: reading a clock. One thread.
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
@@ -38,7 +40,8 @@ class progress {
     first_ = counters;
     first_.stages.clear();
   }
-  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is due.
+  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is
+  /// due.
   template <class Counters>
   void tick(Counters&& counters) {
     ++ticks_;
@@ -57,12 +60,14 @@ class progress {
       const std::uint64_t done = std::min(ticks_, total_);
       const auto filled = static_cast<std::size_t>(done * width / total_);
       result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
-      std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_), static_cast<unsigned long long>(total_));
+      std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
+                    static_cast<unsigned long long>(total_));
     } else {
       std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(ticks_));
     }
     result += text;
-    std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%", rate(static_cast<double>(counters.samples - first_.samples)),
+    std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%",
+                  rate(static_cast<double>(counters.samples - first_.samples)),
                   rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
                   100 * rate(counters.stall_seconds - first_.stall_seconds));
     return result + text;

@@ -18,10 +18,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the pool alive, so it may outlive
-/// its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged or padded view by collate policy.
+/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the
+/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged
+/// or padded view by collate policy.
 ///
-/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in any thread.
+/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in
+/// any thread.
 template <class Core>
 class batch_handle {
   using payload = typename Core::payload_type;
@@ -88,10 +90,9 @@ class batch_handle {
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
   /// The global position of each sample. Allocates.
-  [[nodiscard]] std::vector<position> positions() const {
-    return Core::positions(*payload_, first_, valid_);
-  }
-  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the index.
+  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
+  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the
+  /// index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
   {
@@ -108,7 +109,8 @@ class batch_handle {
   template <std::size_t I>
   auto field() const&& {
     static_assert(I == static_cast<std::size_t>(-1),
-                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                  "long as the view");
   }
   /// The one field of a batch whose elements are no records.
   [[nodiscard]] auto values() const&
@@ -152,15 +154,19 @@ concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
-  static_assert(has_field<element, name_of<Name>>, "get: the batch has no field of that name; see its element's type");
+  static_assert(has_field<element, name_of<Name>>,
+                "get: the batch has no field of that name; see its element's type");
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
-  if constexpr (has_field<element, name_of<Name>>) return b.template field<element::template index_of<name_of<Name>>>();
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "long as the view");
+  if constexpr (has_field<element, name_of<Name>>)
+    return b.template field<element::template index_of<name_of<Name>>>();
 }
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long as the view");
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "long as the view");
   return b.template field<I>();
 }
 

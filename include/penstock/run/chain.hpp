@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object whose evaluate inlines
-/// into one function, and the worker type that goes with it: a scratch for each stage.
+/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object
+/// whose evaluate inlines into one function, and the worker type that goes with it: a scratch for each stage.
 namespace penstock::inline v0_1 {
 
 /// What one stage cost one worker, from the samples that were timed.
@@ -27,8 +27,9 @@ using timed = std::true_type;
 namespace detail {
 
 inline std::uint64_t now_ns() noexcept {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 /// What is at the root of every worker.
@@ -166,7 +167,8 @@ auto& innermost(W& w) noexcept {
     return innermost(w.up);
 }
 
-/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the outermost.
+/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the
+/// outermost.
 template <class W, class F>
 std::size_t for_each_cost(W& w, F&& f) {
   if constexpr (requires { w.root; }) {
@@ -194,7 +196,8 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
   return node;
 }
 
-/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the random ones, or its own key.
+/// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the
+/// random ones, or its own key.
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
@@ -204,7 +207,8 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
     if constexpr (requires { stage.address.hash; }) {
       if (stage.address.hash != 0) stream = stage.address.hash;
     }
-    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed, number + (random ? 1 : 0), rest...);
+    return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed,
+                              number + (random ? 1 : 0), rest...);
   } else {
     return nest<next_element>(std::move(node), seed, number, rest...);
   }
@@ -217,7 +221,8 @@ template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
   return std::apply(
       [&](const auto&... stages) {
-        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1}, stages...);
+        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                                 stages...);
       },
       p.stages());
 }

@@ -27,12 +27,16 @@ namespace detail {
 template <class W>
 std::uint64_t whole_size(const W& value) {
   if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); }, value.values());
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
+                      value.values());
   } else if constexpr (requires { value.member(0); }) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
     return bytes;
-  } else if constexpr (requires { value.size(); *value.data(); }) {
+  } else if constexpr (requires {
+                         value.size();
+                         *value.data();
+                       }) {
     return value.size() * sizeof(*value.data());
   } else {
     return sizeof(value);
@@ -41,10 +45,11 @@ std::uint64_t whole_size(const W& value) {
 
 }  // namespace detail
 
-/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into batches or handed out one by
-/// one.
+/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into
+/// batches or handed out one by one.
 ///
-/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of each column.
+/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of
+/// each column.
 template <class Plan>
 class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using base = core_base<Plan, chunk_core<Plan>>;
@@ -57,7 +62,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
       : base(p, options, token), batches_(engine.depth()) {
-    if constexpr (parts::decided) rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
+    if constexpr (parts::decided)
+      rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = std::get<parts::in::batch>(p.stages());
@@ -65,7 +71,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument, "steps(" + std::to_string(*fixed) + "): a take after batch leaves fewer batches in an epoch; remove it")
+        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
+                                        "): a take after batch leaves fewer batches in an epoch; remove it")
             .in_stage("steps");
     }
   }
@@ -79,7 +86,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       engine.give_back(p);
   }
 
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
       const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
@@ -99,7 +107,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     return {};
   }
 
-  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's end.
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
+  /// end.
   auto* next_row(std::uint64_t epoch)
     requires(!parts::batched)
   {
@@ -140,9 +149,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
     passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after its last part.
+    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
+    // its last part.
     const world part = world_of(engine.plan());
-    done_ = parts::decided && !parts::shard_before_decider ? s.step * (parts::batched ? batch_size_ * part.size : s.world) : 0;
+    done_ = parts::decided && !parts::shard_before_decider
+                ? s.step * (parts::batched ? batch_size_ * part.size : s.world)
+                : 0;
     dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
     if (!parts::batched && s.world != part.size) {
       const std::uint64_t rows = s.step * s.world;
@@ -165,7 +177,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (p.from_batches) return p.gathered;
     std::vector<position> all;
     all.reserve(count);
-    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(p.sources[row])});
+    for (std::size_t row = first; row < first + count; ++row)
+      all.push_back({p.epoch, p.index(p.sources[row])});
     return all;
   }
 
@@ -207,7 +220,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     base::write_cursor(s, feed.cursor());
   }
 
-  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was stopped.
+  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was
+  /// stopped.
   bool find_row(std::uint64_t epoch) {
     while (engine.trail().epoch() == epoch) {
       if (chunk_ == nullptr) {
@@ -218,9 +232,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         row_ = 0;
       }
       switch (find_in_chunk()) {
-        case selection::verdict::pass: return true;
-        case selection::verdict::end: end_pass(); break;
-        case selection::verdict::drop: leave_chunk(); break;
+        case selection::verdict::pass:
+          return true;
+        case selection::verdict::end:
+          end_pass();
+          break;
+        case selection::verdict::drop:
+          leave_chunk();
+          break;
       }
     }
     return false;
@@ -275,18 +294,21 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   void check_pass() {
     if (!across_passes || passed_ != 0) return;
     engine.request_stop();
-    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample").in_stage("steps");
+    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
+        .in_stage("steps");
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
     if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
   }
 
-  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch begins.
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
+  /// begins.
   bool end_of_steps() {
     const auto fixed = engine.feed().fixed_steps();
     const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
-    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed)) return false;
+    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed))
+      return false;
     state next;
     next.epoch = engine.trail().epoch() + 1;
     seek(next);
@@ -296,7 +318,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
   payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
     if constexpr (engine_type::light && !engine_type::session_type::copies) {
-      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_) return nullptr;
+      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_)
+        return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
       use_rows(batch_size_);
@@ -333,8 +356,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
     if (batches_.made() >= batches_.most())
-      throw error(errc::argument, "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
-                                      " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
+      throw error(
+          errc::argument,
+          "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
+              " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
     payload_type* out = batches_.make(engine.device(), engine.account());
     out->from_batches = true;
     return out;
@@ -353,8 +378,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back({chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
-      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows && chunk_->what == nullptr)
+        out.gathered.push_back(
+            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
+          chunk_->what == nullptr)
         std::swap(out.columns, chunk_->columns);  // the chunk is the batch
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
@@ -375,10 +402,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
-  std::uint64_t passed_ = 0;             // survivors of this pass that take and skip let through
-  std::uint64_t dealt_ = 0, done_ = 0;   // those of this epoch, all ranks together; below `done_` they belong to steps before
-  payload_type* filling_ = nullptr;      // a batch that is begun
-  place mark_{};                         // where it began
+  std::uint64_t passed_ = 0;  // survivors of this pass that take and skip let through
+  // those of this epoch, all ranks together; below `done_` they belong to steps before
+  std::uint64_t dealt_ = 0, done_ = 0;
+  payload_type* filling_ = nullptr;  // a batch that is begun
+  place mark_{};                     // where it began
 };
 
 }  // namespace penstock::inline v0_1

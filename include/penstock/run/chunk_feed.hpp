@@ -22,11 +22,11 @@ namespace penstock::inline v0_1 {
 /// The binding of plans whose samples have no positions in a source.
 struct no_binding {};
 
-/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind filter and unbatch,
-/// over forward-only sources, and in loops without batches.
+/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind
+/// filter and unbatch, over forward-only sources, and in loops without batches.
 ///
-/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal, so that their size
-/// is no part of a state. A value, like `direct_feed`.
+/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal,
+/// so that their size is no part of a state. A value, like `direct_feed`.
 template <class Plan>
 class chunk_feed {
   using parts = plan_parts<Plan>;
@@ -43,11 +43,17 @@ class chunk_feed {
   using binding = typename orders_type::binding;
   using placement_type = placement<binding>;
 
-  chunk_feed(const Plan& p, std::uint64_t chunk) : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
-    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+  chunk_feed(const Plan& p, std::uint64_t chunk)
+      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+    if constexpr (in::template has<steps_tag>)
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
-      mine_ = {.size = orders_->size(), .global = part.size, .world = part.size, .rank = part.rank, .lanes = orders_->lanes()};
+      mine_ = {.size = orders_->size(),
+               .global = part.size,
+               .world = part.size,
+               .rank = part.rank,
+               .lanes = orders_->lanes()};
       mine_.check();
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
@@ -87,14 +93,18 @@ class chunk_feed {
   }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
+    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0)
+      return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
-    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size) return "it has more samples than the data";
+    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size)
+      return "it has more samples than the data";
     if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
     if constexpr (parts::has_cursor) {
       const std::uint64_t each = parts::shard_before_cursor ? 1 : local_world_;
-      if (s.given == std::min(s.ordinal * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+      if (s.given == std::min(s.ordinal * each, cursor_inputs()) &&
+          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+        return {};
     }
     return "what its shuffle_buffer holds does not go with its samples";
   }
@@ -148,7 +158,9 @@ class chunk_feed {
 
  private:
   [[nodiscard]] std::uint64_t source_epoch() const { return epoch_ + (pass_ << 32); }
-  [[nodiscard]] std::uint64_t cursor_inputs() const { return parts::shard_before_cursor ? inputs_ : mine_.size; }
+  [[nodiscard]] std::uint64_t cursor_inputs() const {
+    return parts::shard_before_cursor ? inputs_ : mine_.size;
+  }
 
   void bind_listed(placement_type& p) {
     if (p.indices.empty()) return;

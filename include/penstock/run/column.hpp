@@ -21,9 +21,11 @@
 
 /// One field of a block: where its values are written, and how they become one piece.
 ///
-/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by workers, each slot once;
-/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the consumer. `copy(...)` moves rows
-/// between blocks. A block of several batches has fixed columns only: for the others `first` is 0.
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
+/// workers, each slot once;
+/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
+/// consumer. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
+/// the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 /// A failure that belongs to one slot.
@@ -97,7 +99,9 @@ class fixed_column {
 
   void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
   /// Room for more rows of a block that is being filled by one thread.
-  void grow(std::size_t slots, std::size_t written) { memory_.reserve(slots * row_bytes, written * row_bytes); }
+  void grow(std::size_t slots, std::size_t written) {
+    memory_.reserve(slots * row_bytes, written * row_bytes);
+  }
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -115,7 +119,9 @@ class fixed_column {
   }
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
-    if (count != 0) std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes, count * row_bytes);
+    if (count != 0)
+      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
+                  count * row_bytes);
   }
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
@@ -146,8 +152,9 @@ class fixed_column {
 
 /// Values whose shape is known at run time.
 ///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go to a side arena and are put in
-/// order at the end, so that only the first batches of a run are copied, and in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
 /// where a value stands is known when all are there.
 template <class T, class Policy, class Session>
 class flexible_column {
@@ -198,7 +205,8 @@ class flexible_column {
     }
   }
 
-  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than the first one's.
+  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
+  /// the first one's.
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
     if constexpr (stacks)
       finish_stack(slots, valid);
@@ -211,7 +219,8 @@ class flexible_column {
   void copy(std::size_t to, const flexible_column& other, std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const bool aside = other.is_aside(first + i);
-      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i), other.shape_at(first + i)));
+      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i),
+                                         other.shape_at(first + i)));
     }
   }
 
@@ -247,17 +256,21 @@ class flexible_column {
   }
 
  private:
-  [[nodiscard]] T* in_place(std::size_t slot) const { return reinterpret_cast<T*>(memory_.data()) + slot * stride_; }
+  [[nodiscard]] T* in_place(std::size_t slot) const {
+    return reinterpret_cast<T*>(memory_.data()) + slot * stride_;
+  }
 
   /// A place in the side arena. Workers share it; what it has allocated it keeps for the next round.
   T* allocate(std::size_t count) {
     const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
     const std::lock_guard guard(*lock_);
     aside_ = true;
-    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity())
+      ++piece_;
     if (piece_ == pieces_.size()) {
       pieces_.emplace_back();
-      pieces_.back().bytes.resize_for_overwrite(std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
+      pieces_.back().bytes.resize_for_overwrite(
+          std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
       account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
     }
     piece& p = pieces_[piece_];
@@ -271,21 +284,25 @@ class flexible_column {
     pieces_.clear();
   }
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const { return is_aside(slot) ? entries_[slot].shape : shape_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
 
   void finish_stack(std::size_t slots, std::size_t valid) {
     if (aside_ && valid != 0) put_in_place(slots, valid);
-    if (valid < slots && stride_ != 0) std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
+    if (valid < slots && stride_ != 0)
+      std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
   }
   /// Some values were not of the expected shape: either all have another one, or there is an error.
   void put_in_place(std::size_t slots, std::size_t valid) {
     const extents first = shape_at(0);
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
-        throw slot_error{i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
-                                                   " with one of shape " + to_string(first) +
-                                                   "; make them equal before batch, or use ragged or pad_to_longest")
-                                .in_stage("batch")};
+        throw slot_error{
+            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
+                                      " with one of shape " + to_string(first) +
+                                      "; make them equal before batch, or use ragged or pad_to_longest")
+                   .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
     for (std::size_t i = 0; i < valid; ++i)
@@ -313,8 +330,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) + " beside one of shape " +
-                                                   to_string(entries_[0].shape) + ": only the first length may differ")
+        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
+                                                   " beside one of shape " + to_string(entries_[0].shape) +
+                                                   ": only the first length may differ")
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }
@@ -345,7 +363,7 @@ class flexible_column {
   std::size_t stride_ = 0;
   std::uint64_t round_ = 0;
   bool aside_ = false;
-  extents shape_;  // stack: of the values in place
+  extents shape_;                       // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;
   std::vector<std::uint8_t> mask_;

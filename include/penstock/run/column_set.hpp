@@ -31,8 +31,9 @@ struct columns_for {
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = std::tuple<typename column_for<std::remove_cvref_t<typename Fields::type>,
-                                              typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
+  using type = std::tuple<
+      typename column_for<std::remove_cvref_t<typename Fields::type>,
+                          typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
 
 }  // namespace detail
@@ -44,7 +45,8 @@ class column_set {
   static constexpr std::size_t size = std::tuple_size_v<Columns>;
 
   template <class Session>
-  column_set(Session& session, memory_account& account) : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+  column_set(Session& session, memory_account& account)
+      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
 
   void begin(std::size_t slots) {
     each([&](auto& column) { column.begin(slots); });
@@ -70,7 +72,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; }, columns_);
+    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
+                      columns_);
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -78,7 +81,8 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); }, columns_);
+    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
+                      columns_);
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
@@ -88,7 +92,9 @@ class column_set {
     return std::get<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return std::apply([&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; }, columns_);
+    return std::apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
+        columns_);
   }
 
  private:

@@ -15,7 +15,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived class.
+/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived
+/// class.
 template <class Plan, class Core>
 class core_base : public std::enable_shared_from_this<Core> {
   using parts = plan_parts<Plan>;
@@ -25,7 +26,8 @@ class core_base : public std::enable_shared_from_this<Core> {
   using engine_type = penstock::engine<Plan>;
   using payload_type = typename engine_type::payload_type;
 
-  core_base(const Plan& p, const run_options& options, const std::stop_token& token) : engine(p, options, token) {}
+  core_base(const Plan& p, const run_options& options, const std::stop_token& token)
+      : engine(p, options, token) {}
 
   engine_type engine;
 
@@ -60,7 +62,8 @@ class core_base : public std::enable_shared_from_this<Core> {
   }
   void count(const payload_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
-    for (const bytes_view column : p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+    for (const bytes_view column :
+         p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
       bytes += column.size();
     engine.delivered(part.valid, bytes);
   }

@@ -19,7 +19,8 @@ namespace detail {
 template <class Stage>
 constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
-  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)
+  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
+                part_of_kind<Stage, shard_tag>)
     return "sequencer";
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
@@ -78,7 +79,8 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field is moved, and the device.
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field
+/// is moved, and the device.
 ///
 /// Opens nothing. For people: the text may change between versions.
 template <class Source, class... Stages>
@@ -108,15 +110,17 @@ template <class Source, class... Stages>
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         ((text += "field " + std::string(element::template field_at<Is>::name) + ": " +
-                  detail::moves_text<std::tuple_element_t<Is, element>,
-                                     typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
+                  detail::moves_text<
+                      std::tuple_element_t<Is, element>,
+                      typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
                   "\n"),
          ...);
       }(std::make_index_sequence<element::size>{});
     } else {
       text += "value: " + detail::moves_text<element, typename batch::template policy<void>>() + "\n";
     }
-    if constexpr (!parts::direct) text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+    if constexpr (!parts::direct)
+      text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)

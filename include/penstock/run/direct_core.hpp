@@ -25,13 +25,15 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   using payload_type = typename base::payload_type;
   using batch_type = batch_handle<direct_core>;
 
-  direct_core(const Plan& p, const run_options& options, const std::stop_token& token) : base(p, options, token) {}
+  direct_core(const Plan& p, const run_options& options, const std::stop_token& token)
+      : base(p, options, token) {}
 
   using base::engine;
 
   void give_back(payload_type* p) noexcept { engine.give_back(p); }
 
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs to that batch.
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     auto& trail = engine.trail();
     if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};

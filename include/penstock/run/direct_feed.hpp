@@ -22,15 +22,17 @@ namespace penstock::inline v0_1 {
 
 /// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
 ///
-/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the state), and one for
-/// read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a cursor.
+/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the
+/// state), and one for read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a
+/// cursor.
 template <class Plan>
 class direct_feed {
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
   using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
   static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
-    return detail::chain_of_orders({steps, nullptr}, detail::orders_between<in::batch, in::count>(p.stages()));
+    return detail::chain_of_orders({steps, nullptr},
+                                   detail::orders_between<in::batch, in::count>(p.stages()));
   }
   using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
 
@@ -51,23 +53,33 @@ class direct_feed {
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
-    cut mine{.size = orders.size(), .global = batch.size * part.size, .world = part.size, .rank = part.rank, .lanes = orders.lanes(),
+    cut mine{.size = orders.size(),
+             .global = batch.size * part.size,
+             .world = part.size,
+             .rank = part.rank,
+             .lanes = orders.lanes(),
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ = std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
-    if constexpr (in::template has<steps_tag>) fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+    shared_ =
+        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    if constexpr (in::template has<steps_tag>)
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
       const auto& buffer = std::get<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)
-      throw error(errc::argument, "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep").in_stage("steps");
+      throw error(errc::argument,
+                  "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep")
+          .in_stage("steps");
   }
 
   [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
   [[nodiscard]] const cut& mine() const { return shared_->mine; }
-  [[nodiscard]] std::uint64_t steps_per_epoch() const { return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size(); }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const {
+    return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
+  }
   [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
   [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
 
@@ -91,14 +103,17 @@ class direct_feed {
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
-    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0) return "it counts samples where only batches are counted";
+    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
+      return "it counts samples where only batches are counted";
     if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
     if constexpr (parts::has_cursor) {
       direct_feed there = *this;
       there.seek(s.epoch, s.step);
       const position at = there.locate();
       const std::uint64_t each = parts::shard_before_cursor ? mine().slots(0) : mine().global;
-      if (s.given == std::min(at.index * each, cursor_inputs()) && cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held)) return {};
+      if (s.given == std::min(at.index * each, cursor_inputs()) &&
+          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+        return {};
     }
     return "what its shuffle_buffer holds does not go with its step";
   }

@@ -37,7 +37,8 @@
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
 
-/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a time is its consumer.
+/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a
+/// time is its consumer.
 template <class Plan>
 class engine {
   using parts = plan_parts<Plan>;
@@ -49,14 +50,16 @@ class engine {
   using binding = typename feed_type::binding;
   using source_element = typename Plan::source_type::element;
   using reader_type = typename Plan::source_type::reader;
-  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type =
+      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = columns_of<Plan, session_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer>;
 
   /// Elements that are numbers, from a source of numbers.
   static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
-                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> && !unfinished<source_element>;
+                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
+                                !unfinished<source_element>;
   using evaluator_type = evaluator<chain_type, payload_type, light>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
@@ -70,7 +73,8 @@ class engine {
         grain_slots_(grain_size()),
         crowded_(*options_.workers + 1 > usable_processors()),
         depth_(choose_depth()),
-        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_, crowded_ ? 0 : 2000),
+        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
+              crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
@@ -104,7 +108,8 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ && account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+      } else if (options_.memory && opened_ != delivered_ &&
+                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
         p->columns.release();  // batches have grown: with fewer of them then
         pool_.give_back(p);
         return;
@@ -122,19 +127,21 @@ class engine {
     }
   }
 
-  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if any, is in it.
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
+  /// any, is in it.
   payload_type* next() {
     open_more();
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
-      throw error(errc::argument, "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
-                                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
-                                      (options_.memory ? " or memory(bytes)" : ""));
+      throw error(errc::argument,
+                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
+                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
+                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
+                      (options_.memory ? " or memory(bytes)" : ""));
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
-    largest_ = std::max(largest_, p->columns.held());
+    largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
     if constexpr (session_type::copies && parts::direct) send_ahead();
     return p;
@@ -198,9 +205,11 @@ class engine {
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
 
  private:
-  static constexpr bool hints = !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr bool hints =
+      !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // a failure of the source itself
+  // a failure of the source itself
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
   static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
@@ -256,29 +265,35 @@ class engine {
     }
     return 0;
   }
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than evaluating.
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
+  /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
-      if (!given.depth) return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+      if (!given.depth)
+        return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share processors and the
-  /// consumer is not woken for each.
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each.
   [[nodiscard]] std::size_t choose_depth() const {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072 ? 4 * *options_.workers + 4 : few;
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072
+               ? 4 * *options_.workers + 4
+               : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where nothing is known. A chunk
-  /// is taken whole.
+  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
+  /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
+    if constexpr (light)
+      return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
     const std::uint64_t bytes = sample_bytes();
-    return std::min<std::uint64_t>(block_slots(), bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
+    return std::min<std::uint64_t>(block_slots(),
+                                   bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return 4096;
@@ -289,7 +304,9 @@ class engine {
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
     }
   }
-  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return static_cast<std::size_t>(s % ring_.blocks()); }
+  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
+    return static_cast<std::size_t>(s % ring_.blocks());
+  }
 
   void start_threads() {
     const unsigned count = *options_.workers;
@@ -307,7 +324,8 @@ class engine {
       if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line); });
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() + "); ask for fewer with workers(n)");
+      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
+                                "); ask for fewer with workers(n)");
     } catch (...) {
       stop();
       throw;
@@ -345,8 +363,8 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
-    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than the blocks: it sleeps
-    // until most of those that are open are there.
+    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
+    // the blocks: it sleeps until most of those that are open are there.
     const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
     const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
     watchdog_.end_wait();
@@ -369,10 +387,12 @@ class engine {
       if constexpr (parts::direct) {
         const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
         for (const batch_part& part : p.parts) {
-          const std::uint64_t begin_row = std::max(first, part.first), end_row = std::min(last, part.first + part.valid);
+          const std::uint64_t begin_row = std::max(first, part.first),
+                              end_row = std::min(last, part.first + part.valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row, times && begin_row == first);
+          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
+                                 times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
@@ -383,12 +403,15 @@ class engine {
     if (times) w.counts.publish(w.scratch);
   }
 
-  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times, bool abandoned) noexcept {
+  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
+                                bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_part& part = p.parts[0];
       const auto* items = front_.pull(
           s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
-          [&p](std::uint64_t count) { evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]); },
+          [&p](std::uint64_t count) {
+            evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
+          },
           [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, w.counts, *items, times);
@@ -429,7 +452,8 @@ class engine {
       if (index == counts_type::nothing) continue;
       const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
       line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") + std::to_string(index);
+              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
+              std::to_string(index);
       any = true;
     }
     if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";

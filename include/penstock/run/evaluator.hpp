@@ -17,10 +17,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the block's columns.
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
+/// block's columns.
 ///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but once in a run of samples that
-/// takes some 20 us (`Counts::run`). In the others the stop flag is looked at before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
+/// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
+/// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 template <class Chain, class Payload, bool Light>
 class evaluator {
  public:
@@ -30,8 +32,8 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first, std::uint64_t last,
-                   bool times) const noexcept {
+  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+                   std::uint64_t last, bool times) const noexcept {
     std::uint64_t row = first;
     try {
       if (times && row < last) {
@@ -97,7 +99,8 @@ class evaluator {
 
   /// The same for a chunk of samples that a forward source gave.
   template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items, bool times) const noexcept {
+  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
+                   bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
     try {
@@ -172,17 +175,24 @@ class evaluator {
   };
 
   /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept { return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0}; }
+  static row_writer begin_rows(Payload& p) noexcept {
+    return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0};
+  }
 
   template <class Timing>
   void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
     chain_.evaluate(
         {p.epoch, index}, w,
-        [&p, row]<class V>(V&& value) { p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value)); }, timing);
+        [&p, row]<class V>(V&& value) {
+          p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value));
+        },
+        timing);
   }
 
-  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row, std::uint64_t last) const {
+  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is
+  /// thrown.
+  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row,
+                   std::uint64_t last) const {
     const step_view view = part.view;
     const std::uint64_t epoch = p.epoch, base = part.first;
     auto& columns = p.columns;
@@ -191,7 +201,10 @@ class evaluator {
       for (; at < last; ++at)
         chain_.evaluate(
             {epoch, index_of(at)}, w,
-            [&columns, at]<class V>(V&& value) { columns.write(static_cast<std::size_t>(at), std::forward<V>(value)); }, untimed{});
+            [&columns, at]<class V>(V&& value) {
+              columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
+            },
+            untimed{});
     };
     try {
       if (view.contiguous())
@@ -205,7 +218,8 @@ class evaluator {
     row = at;
   }
 
-  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room for a row.
+  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room
+  /// for a row.
   void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
     const step_view view = p.parts[0].view;
     const std::uint64_t epoch = p.epoch;

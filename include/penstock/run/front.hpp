@@ -14,11 +14,12 @@
 #include <utility>
 #include <vector>
 
-/// The serial front of a source that can only be read forward: numbers its samples, and does there what order stages do with
-/// arithmetic elsewhere. Everything after it is evaluated in parallel.
+/// The serial front of a source that can only be read forward: numbers its samples, and does there what order
+/// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
 namespace penstock::inline v0_1 {
 
-/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the end.
+/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
+/// end.
 template <class Reader, class Item>
 class reader_front {
  public:
@@ -127,7 +128,8 @@ class shard_front {
 template <class Up, class Item>
 class buffer_front {
  public:
-  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed) : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
+  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed)
+      : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
   void rewind(std::uint64_t epoch) {
     up_.rewind(epoch);
     epoch_ = epoch;
@@ -177,13 +179,15 @@ auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)  // take and skip count for all ranks together
+    // take and skip count for all ranks together
+    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
       return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
     else if constexpr (part_of_kind<type, cursor_tag>)
-      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed), stages);
+      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
+                                          stages);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
     else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
@@ -202,7 +206,8 @@ template <class Plan>
 auto make_front(const Plan& p) {
   using reader = typename Plan::source_type::reader;
   using item = typename Plan::source_type::element;
-  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(reader_front<reader, item>(p.source().open()), p.stages());
+  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
+      reader_front<reader, item>(p.source().open()), p.stages());
 }
 
 }  // namespace penstock::inline v0_1

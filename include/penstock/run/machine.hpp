@@ -38,20 +38,23 @@ inline double cgroup_quota() {
 
 }  // namespace detail
 
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least one.
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
 [[nodiscard]] inline unsigned usable_processors() {
   unsigned count = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 #endif
-  if (const double quota = detail::cgroup_quota(); quota > 0) count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
   return std::max(1u, count);
 }
 
-/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less one for the training
-/// loop, at least one.
+/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
+/// one for the training loop, at least one.
 [[nodiscard]] inline unsigned default_workers(std::uint64_t local_ranks) {
   const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
   return share > 1 ? share - 1 : 1;

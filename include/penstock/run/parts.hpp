@@ -34,7 +34,8 @@ struct parts_in<std::tuple<Stages...>> {
     ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
     return found;
   }();
-  static constexpr std::size_t decider = place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t decider =
+      place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
   static constexpr std::size_t shard = place<shard_tag>;
@@ -89,7 +90,8 @@ struct plan_parts {
   static constexpr bool decided = facts.decided;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
-  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through chunks.
+  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
+  /// chunks.
   static constexpr bool direct = batched && !decided && !forward;
   static constexpr bool shard_before_decider = in::shard < in::decider;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
@@ -136,7 +138,8 @@ run_options options_of(const Plan& p) {
   return options;
 }
 
-/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not workers, depth or device.
+/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not
+/// workers, depth or device.
 template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
@@ -151,7 +154,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
-  if constexpr ((parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider))
+  if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
+                (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
   if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();

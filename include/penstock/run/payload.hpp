@@ -18,7 +18,8 @@
 /// What a block of the ring works on, and the pool it comes from.
 namespace penstock::inline v0_1 {
 
-/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many small batches.
+/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
+/// small batches.
 struct batch_part {
   step_view view;
   std::uint64_t first = 0;   // row of the block
@@ -48,8 +49,9 @@ struct placement {
   }
 };
 
-/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by the
-/// consumer, filled by workers, handed on in parts, given back when all parts are, used again.
+/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
+/// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
+/// used again.
 template <class Columns, class Binding, class Transfer>
 struct payload : placement<Binding> {
   template <class Session>
@@ -69,7 +71,9 @@ struct payload : placement<Binding> {
   std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
 
   /// Gives up `n` shares; true when they were the last.
-  [[nodiscard]] bool release(std::uint32_t n) noexcept { return shares.fetch_sub(n, std::memory_order_acq_rel) == n; }
+  [[nodiscard]] bool release(std::uint32_t n) noexcept {
+    return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
+  }
 
   void clear_failure() noexcept {
     bad_slot = no_slot;
@@ -88,7 +92,8 @@ struct payload : placement<Binding> {
   std::exception_ptr what;
 };
 
-/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives back, the consumer takes.
+/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives
+/// back, the consumer takes.
 template <class Payload>
 class payload_pool {
  public:

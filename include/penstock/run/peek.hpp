@@ -50,15 +50,22 @@ std::string value_text(const V& value) {
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
     return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
-  } else if constexpr (requires { value.shape(); value.values(); }) {
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
     return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
     return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
-  } else if constexpr (requires { value.size(); std::as_bytes(std::span(value.data(), value.size())); }) {
-    return std::to_string(value.size()) + " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+  } else if constexpr (requires {
+                         value.size();
+                         std::as_bytes(std::span(value.data(), value.size()));
+                       }) {
+    return std::to_string(value.size()) +
+           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
   } else {
     return "a value of " + std::to_string(sizeof(type)) + " bytes";
   }
@@ -70,7 +77,9 @@ std::string sample_text(const V& sample) {
   std::string text;
   if constexpr (any_record<type>) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      ((text += "  " + std::string(type::template field_at<Is>::name) + ": " + value_text(get<Is>(sample)) + "\n"), ...);
+      ((text +=
+        "  " + std::string(type::template field_at<Is>::name) + ": " + value_text(get<Is>(sample)) + "\n"),
+       ...);
     }(std::make_index_sequence<type::size>{});
   } else if constexpr (open_sample<type>) {
     for (std::size_t i = 0; i < sample.size(); ++i)
@@ -85,8 +94,8 @@ std::string sample_text(const V& sample) {
 
 /// Shows one sample as it stands before `batch`: its key, and of each field the shape and the first bytes.
 ///
-/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the first sample. For people: the
-/// text may change between versions. Throws what the chain throws.
+/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the
+/// first sample. For people: the text may change between versions. Throws what the chain throws.
 ///
 ///     std::cout << peek(webdataset("train-{000..127}.tar") | fields<"jpg", "cls">);
 template <class Source, class... Stages>
@@ -108,17 +117,22 @@ template <class Source, class... Stages>
     return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
   } else {
     const auto orders = make_sample_orders(p);
-    if (index >= orders.size()) return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
-                                       std::to_string(orders.size()) + " samples\n";
+    if (index >= orders.size())
+      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
+             std::to_string(orders.size()) + " samples\n";
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
-    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader}, seed);
+    auto chain = make_chain(
+        p,
+        source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
+        seed);
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" + (text.empty() ? "  dropped by a filter\n" : text);
+    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
+           (text.empty() ? "  dropped by a filter\n" : text);
   }
 }
 /// The same for a source alone.

@@ -12,10 +12,10 @@
 
 namespace penstock::inline v0_1 {
 
-/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure function, so that a buffer
-/// of positions and a buffer of samples give the same sequence.
-[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t ordinal,
-                                                  std::uint64_t held) noexcept {
+/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure
+/// function, so that a buffer of positions and a buffer of samples give the same sequence.
+[[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch,
+                                                  std::uint64_t ordinal, std::uint64_t held) noexcept {
   const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
   // The high half of a 32 x 64 bit product: a number below `held` (buffers have fewer than 2^32 elements).
   return ((word >> 32) * held) >> 32;
@@ -23,7 +23,8 @@ namespace penstock::inline v0_1 {
 
 /// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
 ///
-/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state. Memory: 8 bytes an element.
+/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
+/// Memory: 8 bytes an element.
 class position_buffer {
  public:
   position_buffer() = default;
@@ -40,7 +41,8 @@ class position_buffer {
   }
 
   /// Continues where a state says: the ordinals held, and how many have gone in and out.
-  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
+  void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+               std::vector<std::uint64_t> held) {
     epoch_ = epoch;
     size_ = size;
     taken_ = taken;
@@ -54,7 +56,8 @@ class position_buffer {
     if (given > size || taken > size || taken != given + held.size()) return false;
     if (held.size() != std::min(capacity_, size - given)) return false;
     std::sort(held.begin(), held.end());
-    return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
+    return std::adjacent_find(held.begin(), held.end()) == held.end() &&
+           (held.empty() || held.back() < taken);
   }
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }

@@ -10,10 +10,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples ahead of what is opened.
+/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
+/// ahead of what is opened.
 ///
-/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its own (a hint may block in
-/// the kernel), or in the consumer's where the run has no workers.
+/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
+/// own (a hint may block in the kernel), or in the consumer's where the run has no workers.
 template <class Reader, class Feed>
 class read_ahead {
  public:
@@ -68,7 +69,8 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
-    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot) reader_->will_need(next.binding(next.index(slot)).index);
+    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
+      reader_->will_need(next.binding(next.index(slot)).index);
     held.lock();
     placement_ = std::move(next);
   }

@@ -12,21 +12,24 @@
 
 namespace penstock::inline v0_1 {
 
-/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in them.
+/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
+/// them.
 ///
 /// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
-///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order, so whoever waits for a later block never
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order: who waits for a later block never
 ///             holds an earlier one: no deadlock, even with one block.
 ///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
 ///             batch has been given back. A worker waits for equality.
 ///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent, since a store of the
-/// consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do not repeat within 2^32 rounds, so that a
-/// wait misses nothing. Cost: one atomic increment per grain each of ticket and done, two stores a block.
+/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent,
+/// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
+/// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
+/// ticket and done, two stores a block.
 class ring {
  public:
-  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0 where they share.
+  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
+  /// where they share.
   ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
       : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
 
@@ -49,7 +52,9 @@ class ring {
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
   /// Consumer: waits for block s; false when the ring was stopped.
-  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept { return wait(slots_[s % blocks_].ready, word(s)); }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    return wait(slots_[s % blocks_].ready, word(s));
+  }
 
   /// Ends all waiting, now and later. Any thread, any number of times.
   void stop() noexcept {
@@ -62,8 +67,9 @@ class ring {
     }
   }
 
-  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block, `work.finish(s)`; both
-  /// must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait for room.
+  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
+  /// `work.finish(s)`; both must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait
+  /// for room.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {

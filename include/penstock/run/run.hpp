@@ -49,16 +49,19 @@ struct row_of_plan<Plan, false> {
 
 }  // namespace detail
 
-/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it is destroyed or told to.
+/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it
+/// is destroyed or told to.
 ///
 ///     auto run = loader.open();
 ///     for (auto epoch : run.epochs(90))
 ///       for (auto&& b : epoch) train(b);
 ///
-/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until the next one is asked for.
-/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer stands; `plan.open(state)` goes on
-/// there. An exception of the chain is thrown when the consumer asks for the batch that holds its position, after all earlier batches, the
-/// lowest position first; the run is then stopped and its state is the one before that batch. One thread at a time uses a run;
+/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until
+/// the next one is asked for.
+/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer
+/// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
+/// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
+/// stopped and its state is the one before that batch. One thread at a time uses a run;
 /// `request_stop` may be called from any.
 template <class Plan>
 class run {
@@ -80,7 +83,8 @@ class run {
     iterator() = default;
     explicit iterator(run* owner) : owner_(owner) {}
     [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
-    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks for three.
+    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
+    /// for three.
     iterator& operator++() {
       owner_->move_on();
       return *this;
@@ -134,7 +138,8 @@ class run {
       run* owner_ = nullptr;
       std::uint64_t number_ = 0;
     };
-    epochs_range(run* owner, std::uint64_t first, std::uint64_t last) : owner_(owner), first_(first), last_(last) {}
+    epochs_range(run* owner, std::uint64_t first, std::uint64_t last)
+        : owner_(owner), first_(first), last_(last) {}
     [[nodiscard]] iterator begin() const { return {owner_, first_}; }
     [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
@@ -165,25 +170,31 @@ class run {
   }
   ~run() { close(); }
 
-  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read ahead.
+  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read
+  /// ahead.
   [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
     allow(number + 1);
     return {this, number};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(std::uint64_t) && {
-    static_assert(!std::is_void_v<T>, "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
-  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a restored one.
+  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a
+  /// restored one.
   [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
     allow(count);
     return {this, core_->epoch(), count};
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(std::uint64_t) && {
-    static_assert(!std::is_void_v<T>, "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0, 0};
   }
 
@@ -327,8 +338,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " + loser(p) +
-                                        "; write steps(n) after batch");
+        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
+                                        loser(p) + "; write steps(n) after batch");
     }
   }
   static std::string loser(const Plan& p) {
@@ -349,19 +360,27 @@ class run {
 
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
-    const auto refuse = [](const std::string& why) { throw error(errc::state, "this state cannot be continued here: " + why); };
+    const auto refuse = [](const std::string& why) {
+      throw error(errc::state, "this state cannot be continued here: " + why);
+    };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
-    if (s.dataset != p.source().fingerprint()) refuse("it is of another dataset (the fingerprints of the data differ)");
+    if (s.dataset != p.source().fingerprint())
+      refuse("it is of another dataset (the fingerprints of the data differ)");
     if (s.sequence != sequence_fingerprint(p))
-      refuse("it is of another sequence: order, seed, deciders, tail or global batch differ from those of this plan");
+      refuse(
+          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
+          "plan");
     const world part = world_of(p);
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) + ", this is rank " +
-             std::to_string(part.rank) + " of " + std::to_string(part.size) + ", and the plan is not elastic");
-    if (s.rank >= s.world) refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) +
+             ", this is rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) +
+             ", and the plan is not elastic");
+    if (s.rank >= s.world)
+      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0) refuse("its number of ranks does not divide the global batch");
+      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+        refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
@@ -390,8 +409,8 @@ struct open_arguments {
 
 }  // namespace detail
 
-/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and threads started here; a plan whose
-/// ranks would do different numbers of batches is refused here.
+/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and
+/// threads started here; a plan whose ranks would do different numbers of batches is refused here.
 template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
   detail::open_arguments given;
@@ -414,7 +433,9 @@ class pass_iterator {
     return *this;
   }
   void operator++(int) { ++at_; }
-  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) { return it.at_ == std::default_sentinel; }
+  friend bool operator==(const pass_iterator& it, std::default_sentinel_t) {
+    return it.at_ == std::default_sentinel;
+  }
 
  private:
   std::unique_ptr<run<Plan>> run_;
@@ -424,7 +445,8 @@ class pass_iterator {
 template <class Source, class... Stages>
 [[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
   using plan_type = plan<Source, Stages...>;
-  return pass_iterator<plan_type>(std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
+  return pass_iterator<plan_type>(
+      std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
 }
 template <class Source, class... Stages>
 [[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {

@@ -14,10 +14,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure functions of a number.
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
+/// functions of a number.
 ///
-/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks in turn, wherever among them
-/// `shard` stands.
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
+/// in turn, wherever among them `shard` stands.
 class selection {
  public:
   void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }

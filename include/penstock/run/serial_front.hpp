@@ -13,10 +13,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order of the chunks.
+/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order
+/// of the chunks.
 ///
-/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known, chunks are given nothing
-/// until another epoch is asked for. The items of a chunk are kept and re-used with its place in the ring.
+/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known,
+/// chunks are given nothing until another epoch is asked for. The items of a chunk are kept and re-used with
+/// its place in the ring.
 template <class Front, class Item>
 class serial_front {
  public:
@@ -30,11 +32,14 @@ class serial_front {
     turn_.notify_all();
   }
 
-  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when the run was stopped. `failed(n)`
-  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its turn to come.
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
+  /// the run was stopped. `failed(n)`
+  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
+  /// its turn to come.
   template <class Failed, class Waited>
-  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned, const ring& r,
-                                std::uint64_t& count, bool& ended, Failed failed, Waited waited) noexcept {
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
+                                const ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                Waited waited) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();
     while (true) {

@@ -17,7 +17,8 @@ struct memory_account {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and entered in the account.
+/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
+/// entered in the account.
 template <device_session Session>
 class slot_memory {
  public:

@@ -13,10 +13,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on every machine.
+/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on
+/// every machine.
 ///
-/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and `sequence` are fingerprints
-/// of the data and of what determines the order; workers, prefetch, depth, memory and device are no part of it.
+/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and
+/// `sequence` are fingerprints of the data and of what determines the order; workers, prefetch, depth, memory
+/// and device are no part of it.
 struct state {
   static constexpr std::uint64_t current_version = 1;
 
@@ -25,11 +27,11 @@ struct state {
   std::uint64_t sequence = 0;
   std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;     ///< batches delivered in this epoch
-  std::uint64_t pass = 0;     ///< with `steps`: passes over the data in this epoch
-  std::uint64_t ordinal = 0;  ///< chunks: samples of this rank that are done
-  std::uint64_t rows = 0;     ///< chunks: rows made of the samples after them that are done too
-  std::uint64_t survivors = 0;  ///< chunks: rows that came out of the deciders in this pass
+  std::uint64_t step = 0;              ///< batches delivered in this epoch
+  std::uint64_t pass = 0;              ///< with `steps`: passes over the data in this epoch
+  std::uint64_t ordinal = 0;           ///< chunks: samples of this rank that are done
+  std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
+  std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
 
@@ -70,8 +72,10 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) + " and this library reads up to " +
-                                     std::to_string(state::current_version) + "; use the library that wrote it, or a newer one");
+        throw error(errc::state, "this state is of version " + std::to_string(value) +
+                                     " and this library reads up to " +
+                                     std::to_string(state::current_version) +
+                                     "; use the library that wrote it, or a newer one");
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -93,7 +97,9 @@ class state_reader {
 
  private:
   void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   [[nodiscard]] bool peek(char c) {
     blanks();
@@ -115,12 +121,15 @@ class state_reader {
     expect('"');
     std::uint64_t value = 0;
     const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"') fail("a number of 64 bits as a string");
+    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
+      fail("a number of 64 bits as a string");
     at_ = static_cast<std::size_t>(end - text_.data()) + 1;
     return value;
   }
   [[noreturn]] void fail(const std::string& wanted) const {
-    throw error(errc::state, "this is no state of a penstock run, or it was cut or edited: expected " + wanted).at_offset(at_);
+    throw error(errc::state,
+                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
+        .at_offset(at_);
   }
 
   std::string_view text_;
@@ -142,7 +151,10 @@ class state_reader {
   return text + "]}";
 }
 
-/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer version.
-[[nodiscard]] inline state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
+/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
+/// version.
+[[nodiscard]] inline state state_from_string(std::string_view text) {
+  return detail::state_reader(text).read();
+}
 
 }  // namespace penstock::inline v0_1

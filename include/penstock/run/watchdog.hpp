@@ -13,9 +13,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again after each such time.
+/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again
+/// after each such time.
 ///
-/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times in that period.
+/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
+/// in that period.
 class watchdog_thread {
  public:
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
@@ -54,7 +56,9 @@ class watchdog_thread {
 
  private:
   /// How often it looks: a wake-up per batch would cost more than it is worth.
-  [[nodiscard]] std::chrono::milliseconds period() const { return std::max(std::chrono::milliseconds(1), after_ / 8); }
+  [[nodiscard]] std::chrono::milliseconds period() const {
+    return std::max(std::chrono::milliseconds(1), after_ / 8);
+  }
 
   template <class Explain>
   void watch(const Explain& explain) {

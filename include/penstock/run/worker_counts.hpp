@@ -18,13 +18,15 @@
 
 namespace penstock::inline v0_1 {
 
-/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value stages.
+/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value
+/// stages.
 template <std::size_t Stages>
 struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
-  std::atomic<std::uint64_t> at_index{nothing};  // the position that is being evaluated, or the first one of some
+  // the position that is being evaluated, or the first one of some
+  std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
   std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
   std::atomic<std::uint64_t> stage_ns[Stages]{};
@@ -52,7 +54,8 @@ struct alignas(64) worker_counts {
   }
 };
 
-/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value stages.
+/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value
+/// stages.
 template <class Plan, std::size_t Stages>
 void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages>>& workers, const Plan& p) {
   std::vector<std::uint64_t> ns(Stages), timed_samples(Stages);
@@ -69,7 +72,8 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   }
   const auto add = [&](std::string name) {
     const std::size_t i = all.stages.size();
-    const double each = timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
+    const double each =
+        timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
     all.stages.push_back({std::move(name), samples, each * static_cast<double>(samples) * 1e-9});
   };
   add(std::string(Plan::source_type::source_name));

@@ -13,8 +13,9 @@
 #include <type_traits>
 #include <vector>
 
-/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what is large), it owns no
-/// thread and no open file. `open()` gives its *reader*, which a run owns and all its workers share.
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
+/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
+/// workers share.
 namespace penstock::inline v0_1 {
 
 /// Stands for a sink when a concept asks whether something can be evaluated.

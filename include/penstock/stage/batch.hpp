@@ -15,13 +15,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by `batch(size, options...)`.
+/// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
+/// `batch(size, options...)`.
 ///
-/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate policy for all fields
-/// (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for single fields.
-/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) * size * world), and a
-/// sample that is bad never pulls a later one forward. Samples are written where they will be used: no copy after decoding for
-/// stacked fields. Keeps all five guarantees. Unequal shapes under `stack` are `errc::shape` at the position.
+/// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
+/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
+/// single fields.
+/// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
+/// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
+/// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
+/// `stack` are `errc::shape` at the position.
 ///
 ///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
 template <class... Policies>
@@ -38,7 +41,10 @@ struct batch_stage {
 
   [[nodiscard]] std::string describe() const {
     return "batch(" + std::to_string(size) + ", tail " +
-           (at_end == tail::drop ? "drop" : at_end == tail::pad ? "pad" : "keep") + ")";
+           (at_end == tail::drop  ? "drop"
+            : at_end == tail::pad ? "pad"
+                                  : "keep") +
+           ")";
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -55,7 +61,8 @@ struct batch_stage {
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none)
-      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch : mistake::not_batchable;
+      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch
+                                                               : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;
@@ -71,9 +78,10 @@ struct batch_stage {
   template <class R, std::size_t... Is>
   static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
     mistake found = mistake::none;
-    ((found = found != mistake::none
-                  ? found
-                  : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
+    ((found =
+          found != mistake::none
+              ? found
+              : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
      ...);
     return found;
   }
@@ -107,7 +115,8 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 
 template <class... Options>
 [[nodiscard]] auto batch(std::uint64_t size, Options... options) {
-  if (size == 0) throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
+  if (size == 0)
+    throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size}, options...);
 }
 

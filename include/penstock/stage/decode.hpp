@@ -81,12 +81,15 @@ inline constexpr std::size_t codec_for = [] {
 
 }  // namespace detail
 
-/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls", integer>>`.
+/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls",
+/// integer>>`.
 ///
-/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others pass; a record with one
-/// field; or an open sample, of which `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the
-/// only one whose extension the codec declares. Out: what the codec makes of it, unfinished where the codec can write to its destination.
-/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker has a scratch per codec.
+/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others
+/// pass; a record with one field; or an open sample, of which `decode<field<...>...>` takes the named members
+/// and `decode<Codec>` the only member, or the only one whose extension the codec declares. Out: what the
+/// codec makes of it, unfinished where the codec can write to its destination.
+/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker
+/// has a scratch per codec.
 /// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
 template <class... Codecs>
 struct decode_stage {
@@ -141,15 +144,18 @@ struct decode_stage {
       return mistake::decode_nothing;
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       return mistake::not_a_codec;
-    } else if constexpr (by_name && !detail::names_differ<basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
+    } else if constexpr (by_name &&
+                         !detail::names_differ<
+                             basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
       return mistake::field_twice;
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
           return mistake::no_such_field;
         } else {
-          return (byte_element<std::tuple_element_t<element::template index_of<typename detail::field_codec<Codecs>::name_type>,
-                                                    element>> &&
+          return (byte_element<std::tuple_element_t<
+                      element::template index_of<typename detail::field_codec<Codecs>::name_type>,
+                      element>> &&
                   ...)
                      ? mistake::none
                      : mistake::codec_wants_bytes;
@@ -172,7 +178,8 @@ struct decode_stage {
   template <class R, class Call, std::size_t... Is>
   constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename R::template field_at<Is>::name_type,
-                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(one_field<Is>(sample, c)...);
+                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(
+        one_field<Is>(sample, c)...);
   }
   template <std::size_t I, class R, class Call>
   constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
@@ -186,7 +193,8 @@ struct decode_stage {
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename detail::field_codec<Codecs>::name_type,
-                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(one_member<Is>(sample, c)...);
+                              std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
+        one_member<Is>(sample, c)...);
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {
@@ -196,7 +204,8 @@ struct decode_stage {
         return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+    throw error(errc::missing,
+                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
         .for_key(sample.key());
   }
 };

@@ -10,11 +10,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements become a record of "index"
-/// and "value".
+/// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements
+/// become a record of "index" and "value".
 ///
-/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it stands before filter and
-/// unbatch. Cost: nothing.
+/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it
+/// stands before filter and unbatch. Cost: nothing.
 ///
 ///     from(names) | enumerate | map([](auto r) { return get<"index">(r); })
 struct enumerate_stage {
@@ -30,8 +30,8 @@ struct enumerate_stage {
             c.at.index, get<Is>(std::forward<V>(value))...);
       }(std::make_index_sequence<std::remove_cvref_t<V>::size>{});
     } else {
-      return record<field<"index", std::uint64_t>, field<"value", std::remove_cvref_t<V>>>(c.at.index,
-                                                                                           std::forward<V>(value));
+      return record<field<"index", std::uint64_t>, field<"value", std::remove_cvref_t<V>>>(
+          c.at.index, std::forward<V>(value));
     }
   }
   template <class Context>

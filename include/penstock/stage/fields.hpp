@@ -30,7 +30,8 @@ struct member_name {
   }
 };
 
-/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no bytes.
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no
+/// bytes.
 template <member_name Name>
 inline constexpr auto optional = [] {
   auto marked = Name;
@@ -83,7 +84,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing, "the sample has no member '" + std::string(wanted) + "'; it has: " + (has.empty() ? "none" : has))
+  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
+                                 "'; it has: " + (has.empty() ? "none" : has))
       .for_key(sample.key());
 }
 
@@ -91,9 +93,10 @@ template <open_sample S>
 
 /// Closes a sample: chooses members by name and makes a record of them. `fields<"jpg;jpeg", "cls">`.
 ///
-/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a record of blobs, in the
-/// order written. A member that is missing is `errc::missing` with the key, unless it is `optional<"name">`. Members that are not named
-/// are never read. Pointwise; keeps all five guarantees. Cost: a few comparisons of short names.
+/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a
+/// record of blobs, in the order written. A member that is missing is `errc::missing` with the key, unless it
+/// is `optional<"name">`. Members that are not named are never read. Pointwise; keeps all five guarantees.
+/// Cost: a few comparisons of short names.
 ///
 ///     webdataset("train-{000..127}.tar") | fields<"jpg;jpeg", "cls">
 template <member_name... Names>
@@ -105,12 +108,14 @@ struct fields_stage {
   auto apply(V&& sample, const Call&) const {
     if constexpr (any_record<V>) {
       using type = std::remove_cvref_t<V>;
-      return record<typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
+      return record<
+          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
           get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
     } else {
       using blob_type = typename std::remove_cvref_t<V>::blob_type;
-      return record<basic_field<detail::member_name_type<Names>,
-                                std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
+      return record<
+          basic_field<detail::member_name_type<Names>,
+                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
           pick<Names>(sample)...);
     }
   }
@@ -128,7 +133,8 @@ struct fields_stage {
     else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
       return mistake::field_twice;
     else if constexpr (any_record<element>)
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none : mistake::no_such_field;
+      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none
+                                                                          : mistake::no_such_field;
     else
       return mistake::none;
   }

@@ -12,10 +12,12 @@ namespace penstock::inline v0_1 {
 
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
-/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their order. Loses `indexed`
+/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their
+/// order. Loses `indexed`
 /// and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at an unfinished field the
-/// field is read for it and again where it lands. Cost: the call; behind the last decider a survivor is copied once more, in runs.
+/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at
+/// an unfinished field the field is read for it and again where it lands. Cost: the call; behind the last
+/// decider a survivor is copied once more, in runs.
 ///
 ///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
 template <class F>
@@ -43,7 +45,8 @@ struct filter_stage {
     } else {
       using argument = detail::argument_of<F, element>;
       if constexpr (std::invocable<const F&, argument>) {
-        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>) return mistake::predicate_not_bool;
+        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>)
+          return mistake::predicate_not_bool;
       } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
         return mistake::predicate_not_bool;
       }

@@ -12,7 +12,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage stands.
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage
+/// stands.
 struct key {
   std::uint64_t hash = 0;
   constexpr key() = default;
@@ -33,7 +34,8 @@ template <class F, class V>
 using argument_of = std::conditional_t<takes_unfinished<F>, V&&, finished<V>>;
 
 template <class F, class V>
-concept random_function = !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
+concept random_function =
+    !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
 template <class F, class V>
 consteval mistake diagnose_function() {
@@ -42,7 +44,8 @@ consteval mistake diagnose_function() {
     if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
     return mistake::none;
   } else if constexpr (std::invocable<const F&, argument, rng&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>) return mistake::returns_nothing;
+    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>)
+      return mistake::returns_nothing;
     return mistake::none;
   } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
     return mistake::mutable_function;
@@ -51,7 +54,8 @@ consteval mistake diagnose_function() {
   }
 }
 
-/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it wants them.
+/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it
+/// wants them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
   if constexpr (takes_unfinished<F>) {
@@ -73,10 +77,12 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 
 /// Replaces each sample by what a function makes of it. Made by `map(f)`.
 ///
-/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`. Out: f's result; a view
-/// it returns must outlive the call (no pointers into locals). Pointwise; keeps all five guarantees.
-/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The generator is keyed by
-/// the sample's position and this stage's number among the random stages, or by `key("...")`.
+/// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
+/// Out: f's result; a view it returns must outlive the call (no pointers into locals). Pointwise; keeps all
+/// five guarantees.
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The
+/// generator is keyed by the sample's position and this stage's number among the random stages, or by
+/// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
 ///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
@@ -102,8 +108,8 @@ struct map_stage {
 
 /// Replaces one field of each record by what a function makes of it. Made by `map<"name">(f)`.
 ///
-/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched and unread. Otherwise
-/// like `map`.
+/// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched
+/// and unread. Otherwise like `map`.
 template <class Name, class F>
 struct map_field_stage {
   using penstock_part = pointwise_tag;
@@ -112,8 +118,8 @@ struct map_field_stage {
   key address;
 
   template <class R>
-  static constexpr bool draws =
-      detail::random_function<F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  static constexpr bool draws = detail::random_function<
+      F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
 
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
@@ -143,7 +149,8 @@ struct map_field_stage {
   template <class R, std::size_t... Is, class... Ts>
   static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
     using from_type = std::remove_cvref_t<R>;
-    return record<basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+    return record<
+        basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
         std::forward<Ts>(values)...);
   }
   template <class R, class... Ts>

@@ -10,8 +10,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on at once when they are
-/// large; at least one always is.
+/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on
+/// at once when they are large; at least one always is.
 struct memory_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "memory";

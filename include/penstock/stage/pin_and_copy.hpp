@@ -10,8 +10,10 @@
 
 namespace penstock::inline v0_1 {
 
-/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and nothing is copied;
-/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch ahead of the consumer.
+/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and
+/// nothing is copied;
+/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch
+/// ahead of the consumer.
 ///
 /// Keeps all five guarantees. Stands after `batch`. `describe` says which device it is.
 template <device Device>

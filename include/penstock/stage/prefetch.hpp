@@ -11,8 +11,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many samples are asked for before
-/// their turn (files: `posix_fadvise`); after it, that many batches are prepared. An annotation: the sequence does not change.
+/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many
+/// samples are asked for before their turn (files: `posix_fadvise`); after it, that many batches are
+/// prepared. An annotation: the sequence does not change.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";

@@ -8,8 +8,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`. Does nothing at run time; where
-/// one is lost, the one error names the stage that lost it.
+/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`.
+/// Does nothing at run time; where one is lost, the one error names the stage that lost it.
 template <guarantee... Gs>
 struct require_stage {
   using penstock_part = require_tag;

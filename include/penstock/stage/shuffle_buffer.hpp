@@ -11,12 +11,14 @@
 
 namespace penstock::inline v0_1 {
 
-/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and the next one of the
-/// sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and
+/// the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
 ///
-/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still evaluated in
-/// parallel; over a source that can only be read forward it holds samples, still encoded. An epoch drains the buffer. Loses `indexed`;
-/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch, ordinal).
+/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still
+/// evaluated in parallel; over a source that can only be read forward it holds samples, still encoded. An
+/// epoch drains the buffer. Loses `indexed`;
+/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch,
+/// ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
 ///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
@@ -29,7 +31,8 @@ struct shuffle_buffer_stage {
   std::uint64_t seed = 0;
 
   static consteval guarantee_set loses(place where) {
-    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic) : guarantee_set(guarantee::indexed);
+    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic)
+                             : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
     return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
@@ -41,7 +44,9 @@ struct shuffle_buffer_stage {
 };
 
 [[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
-  if (capacity == 0) throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1").in_stage("shuffle_buffer");
+  if (capacity == 0)
+    throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
+        .in_stage("shuffle_buffer");
   return {capacity, seed};
 }
 

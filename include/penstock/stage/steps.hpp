@@ -12,8 +12,9 @@ namespace penstock::inline v0_1 {
 
 /// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
 ///
-/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass * 2^32); what is left after
-/// `count` batches is not delivered in this epoch. A pass over the data that gives this rank nothing at all is an error.
+/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass *
+/// 2^32); what is left after `count` batches is not delivered in this epoch. A pass over the data that gives
+/// this rank nothing at all is an error.
 struct steps_stage {
   using penstock_part = steps_tag;
   static constexpr std::string_view stage_name = "steps";
@@ -27,7 +28,9 @@ struct steps_stage {
 };
 
 [[nodiscard]] inline steps_stage steps(std::uint64_t count) {
-  if (count == 0) throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1").in_stage("steps");
+  if (count == 0)
+    throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
+        .in_stage("steps");
   return {count};
 }
 

@@ -26,7 +26,8 @@ using finished_value = std::remove_cvref_t<finished<V>>;
 template <class V>
 std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
-    if (v.shape().rank() == 0) throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
+    if (v.shape().rank() == 0)
+      throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
     return static_cast<std::size_t>(v.shape()[0]);
   } else {
     return v.size();
@@ -44,17 +45,17 @@ struct row_of<V> {
 template <class... Fields>
   requires(rows<finished_value<typename Fields::type>> && ...)
 struct row_of<record<Fields...>> {
-  using type = record<
-      basic_field<typename Fields::name_type, typename row_of<finished_value<typename Fields::type>>::type>...>;
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename row_of<finished_value<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
 
-/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length, a record of equally long
-/// ones a record per row. Made by `unbatch`.
+/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length,
+/// a record of equally long ones a record per row. Made by `unbatch`.
 ///
-/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`. Rows of a record that differ
-/// in number are `errc::shape`. Cost: a copy of each row where it lands.
+/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
+/// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
 ///
 ///     from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch        // 1, 2, 3
 struct unbatch_stage {
@@ -72,7 +73,8 @@ struct unbatch_stage {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         const std::size_t lengths[] = {detail::row_count(get<Is>(whole_value))...};
         for (const std::size_t n : lengths)
-          if (n != lengths[0]) throw error(errc::shape, "unbatch: the fields of one sample have different numbers of rows");
+          if (n != lengths[0])
+            throw error(errc::shape, "unbatch: the fields of one sample have different numbers of rows");
         for (std::size_t i = 0; i < lengths[0]; ++i) sink(output<type>(get<Is>(whole_value)[i]...));
       }(std::make_index_sequence<type::size>{});
     } else {

@@ -11,14 +11,19 @@
 
 namespace penstock::inline v0_1 {
 
-/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by default. An annotation.
+/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by
+/// default. An annotation.
 struct watchdog_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "watchdog";
   std::chrono::milliseconds value{};
 
-  void apply(run_options& options, bool /*after_batch*/) const { options.watchdog_ms = static_cast<std::uint64_t>(value.count()); }
-  [[nodiscard]] std::string describe() const { return "watchdog(" + std::to_string(value.count()) + " ms" + ")"; }
+  void apply(run_options& options, bool /*after_batch*/) const {
+    options.watchdog_ms = static_cast<std::uint64_t>(value.count());
+  }
+  [[nodiscard]] std::string describe() const {
+    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
+  }
 };
 
 [[nodiscard]] constexpr watchdog_stage watchdog(std::chrono::milliseconds value) { return {value}; }

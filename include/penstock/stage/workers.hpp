@@ -9,9 +9,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same bytes. An annotation: where
-/// it stands does not matter, the sequence does not change. Without it: the processors this process may use, shared by the ranks of
-/// the node, less one, at least one.
+/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same
+/// bytes. An annotation: where it stands does not matter, the sequence does not change. Without it: the
+/// processors this process may use, shared by the ranks of the node, less one, at least one.
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";

@@ -6,7 +6,8 @@
 
 long sum_of_other();
 
-/// Half of a program whose files include different components: the same inline functions in both must be the same.
+/// Half of a program whose files include different components: the same inline functions in both must be the
+/// same.
 int main() {
   long sum = 0;
   for (auto&& b : penstock::from(std::vector<int>{1, 2, 3}) | penstock::batch(2) | penstock::workers(1))

@@ -26,7 +26,8 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>, typename plan_parts<Plan>::stages>::device_type;
+  using type = typename std::tuple_element_t<in::template place<device_tag>,
+                                             typename plan_parts<Plan>::stages>::device_type;
   static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
 };
 
@@ -45,7 +46,8 @@ struct front_of {
 };
 template <class Plan>
 struct front_of<Plan, true> {
-  using type = serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
+  using type =
+      serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
   static auto make(const Plan& p) { return make_front(p); }
 };
 
@@ -53,7 +55,8 @@ template <class V>
 struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
 template <class... Fields>
 struct all_fixed<record<Fields...>>
-    : std::bool_constant<((shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
+    : std::bool_constant<(
+          (shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
 
 }  // namespace detail
 
