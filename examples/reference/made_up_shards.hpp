@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <utility>
+#include <system_error>
 #include <vector>
 
 /// A folder of its own as the working directory, with shards train-0000.tar and so on in it; it is removed at

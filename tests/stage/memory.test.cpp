@@ -14,6 +14,10 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 namespace ps = penstock;
 using namespace penstock_test;
 

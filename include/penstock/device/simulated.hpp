@@ -95,6 +95,7 @@ class simulated {
   [[nodiscard]] double stall() const {
     if (account_->steps == 0) return 0;
     const auto whole_time = account_->free_at - account_->first;
+    if (whole_time <= clock::duration::zero()) return 0;
     return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
   }
 

@@ -154,13 +154,15 @@ concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
-  static_assert(has_field<element, name_of<Name>>,
-                "get: the batch has no field of that name; see its element's type");
+  constexpr bool found = has_field<element, name_of<Name>>;
+  static_assert(found, "get: the batch has no field of that name; see its element's type");
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
-                "long as the view");
-  if constexpr (has_field<element, name_of<Name>>)
+                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
+                "as the view");
+  if constexpr (found)
     return b.template field<element::template index_of<name_of<Name>>>();
+  else
+    return std::span<const int>();  // so that one error is all
 }
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
