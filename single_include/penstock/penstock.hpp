@@ -5382,13 +5382,13 @@ class chunk_feed {
 
   /// Goes on by `count` ordinals of one chunk, without looking.
   void advance(std::uint64_t count) {
-    if constexpr (parts::has_cursor) draw(count, nullptr);
+    if constexpr (parts::has_cursor && !parts::forward) draw(count, nullptr);
     go_on(count);
   }
   /// Leaves the epoch (or, with `steps`, the pass) where it is and begins the next one.
   void next_pass() { seek(fixed_steps_ ? epoch_ : epoch_ + 1, fixed_steps_ ? pass_ + 1 : 0, 0); }
   void settle() {
-    if constexpr (parts::has_cursor) begin_if_fresh();
+    if constexpr (parts::has_cursor && !parts::forward) begin_if_fresh();
   }
 
  private:
@@ -5404,7 +5404,7 @@ class chunk_feed {
   }
   void go_on(std::uint64_t count) {
     ordinal_ += count;
-    if (ordinal_ >= inputs_) next_pass();
+    if (!parts::forward && ordinal_ >= inputs_) next_pass();  // nobody knows how many a forward source has
   }
   void begin_if_fresh() {
     if (!fresh_) return;
@@ -7032,7 +7032,9 @@ class engine {
     if (!options_.memory || made == 0) return true;
     if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-    return largest_ <= *options_.memory / (made + 1) && held + largest_ <= *options_.memory;
+    const bool fixed = detail::all_fixed<typename parts::element>::value;
+    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);  // a longer batch makes its memory grow by so much
+    return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 
   [[nodiscard]] bool wait_for(std::uint64_t s) {

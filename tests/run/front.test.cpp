@@ -6,7 +6,11 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 
 #include "support/catch.hpp"
@@ -14,6 +18,7 @@
 
 #include <algorithm>
 #include <list>
+#include <string>
 #include <vector>
 
 namespace ps = penstock;
@@ -53,4 +58,30 @@ TEST_CASE("run/front: a shuffle buffer gives every sample once") {
   CHECK(read(list(100) | ps::shuffle_buffer(9, 1), 1) != all);
   std::sort(all.begin(), all.end());
   CHECK(all == numbers(100));
+}
+
+TEST_CASE("run/front: a long source is read to its end, through many chunks and over several epochs") {
+  std::list<std::string> words;
+  for (int i = 0; i < 10'000; ++i) words.push_back(std::to_string(i));
+  const auto to_int = ps::map([](const std::string& word) { return std::stoi(word); });
+  const auto same_in_every_epoch = [](const auto& plan, std::size_t expected) {
+    for (const unsigned workers : {0u, 1u, 3u}) {
+      auto run = (plan | ps::workers(workers)).open();
+      for (auto epoch : run.epochs(3)) {
+        std::vector<int> seen;
+        for (auto&& b : epoch) seen.insert(seen.end(), b.begin(), b.end());
+        REQUIRE(seen.size() == expected);
+        std::sort(seen.begin(), seen.end());
+        REQUIRE(std::unique(seen.begin(), seen.end()) == seen.end());
+      }
+    }
+  };
+  same_in_every_epoch(ps::from(words) | to_int | ps::batch(64), 10'000);
+  same_in_every_epoch(ps::from(words) | ps::shuffle_buffer(100) | to_int | ps::batch(64), 10'000);
+  same_in_every_epoch(ps::from(words) | to_int | ps::filter([](int x) { return x % 2 == 0; }) | ps::batch(7),
+                      5'000);
+  same_in_every_epoch(list(10'000) | ps::shuffle_buffer(9) | ps::batch(16), 10'000);
+  std::size_t rows = 0;
+  for (const int x : ps::from(words) | to_int) rows += x >= 0 ? 1 : 0;
+  CHECK(rows == 10'000);
 }

@@ -352,7 +352,9 @@ class engine {
     if (!options_.memory || made == 0) return true;
     if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-    return largest_ <= *options_.memory / (made + 1) && held + largest_ <= *options_.memory;
+    const bool fixed = detail::all_fixed<typename parts::element>::value;
+    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);  // a longer batch makes its memory grow by so much
+    return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 
   [[nodiscard]] bool wait_for(std::uint64_t s) {
