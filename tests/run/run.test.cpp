@@ -84,7 +84,7 @@ TEST_CASE("run/run: take(3) asks for three batches and no more") {
 }
 
 TEST_CASE("run/run: stopping at any moment ends it, hundreds of times") {
-  const penstock_test::deadline guard("leave early", std::chrono::seconds(120));
+  const penstock_test::deadline guard("leave early", std::chrono::seconds(600));
   ps::rng draw(7, 0, 0);
   const int rounds = penstock_test::long_tests() ? 3000 : 150;
   for (int round = 0; round < rounds; ++round) {

@@ -148,10 +148,10 @@ class run {
     std::uint64_t first_, last_;
   };
 
-  run(const Plan& p, run_options options, const std::optional<state>& where, std::stop_token token)
+  run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(std::make_shared<core_type>(p, options, std::move(token))) {
     check_lockstep(p);
-    if (where) restore(*where);
+    if (where != nullptr) restore(*where);
     core_->engine.open_more();
   }
   run(run&&) noexcept = default;
@@ -400,10 +400,10 @@ class run {
 namespace detail {
 
 struct open_arguments {
-  std::optional<state> where;
+  const state* where = nullptr;
   std::stop_token token;
 
-  void take(const state& s) { where = s; }
+  void take(const state& s) { where = &s; }
   void take(std::stop_token t) { token = std::move(t); }
 };
 
@@ -446,7 +446,7 @@ template <class Source, class... Stages>
 [[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
   using plan_type = plan<Source, Stages...>;
   return pass_iterator<plan_type>(
-      std::make_unique<run<plan_type>>(p, options_of(p), std::nullopt, std::stop_token{}));
+      std::make_unique<run<plan_type>>(p, options_of(p), nullptr, std::stop_token{}));
 }
 template <class Source, class... Stages>
 [[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
