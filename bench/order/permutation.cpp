@@ -99,9 +99,10 @@ ratios measure(const char* name, const F& f, std::uint64_t n, int pairs) {
     chain_ns.push_back(ours_chained);
     plain_ns.push_back(theirs);
   }
-  std::printf("%-22s %12llu  stream %6.2f ns  ratio %5.2f   chain %6.2f ns  ratio %5.2f   (reference %.2f ns)\n",
-              name, static_cast<unsigned long long>(n), median(stream_ns), upper(stream_ratio), median(chain_ns),
-              upper(chain_ratio), median(plain_ns));
+  std::printf(
+      "%-22s %12llu  stream %6.2f ns  ratio %5.2f   chain %6.2f ns  ratio %5.2f   (reference %.2f ns)\n",
+      name, static_cast<unsigned long long>(n), median(stream_ns), upper(stream_ratio), median(chain_ns),
+      upper(chain_ratio), median(plain_ns));
   return {upper(stream_ratio), upper(chain_ratio), median(stream_ratio), median(chain_ratio)};
 }
 

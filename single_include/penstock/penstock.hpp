@@ -4740,9 +4740,10 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   static_assert(found, "get: the batch has no field of that name; see its element's type");
-  static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
-                "as the view");
+  static_assert(
+      std::is_lvalue_reference_v<B>,
+      "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
+      "as the view");
   if constexpr (found)
     return b.template field<element::template index_of<name_of<Name>>>();
   else
@@ -7033,7 +7034,8 @@ class engine {
     if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
     const bool fixed = detail::all_fixed<typename parts::element>::value;
-    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);  // a longer batch makes its memory grow by so much
+    // a longer batch makes its memory grow by so much
+    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);
     return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 

@@ -11,17 +11,30 @@
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
+#include <penstock/stage/watchdog.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
+#include "support/temp_dir.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace ps = penstock;
 using namespace engine_test;
@@ -296,4 +309,78 @@ TEST_CASE("run/engine: epochs may be taken in any order, left early and taken ag
       CHECK(got == expected);
     }
   });
+}
+
+namespace {
+
+/// What a call writes to standard error.
+template <class Call>
+std::string errors_of(Call&& call) {
+  const penstock_test::temp_dir folder;
+  const std::string path = (folder / "stderr").string();
+  std::fflush(stderr);
+  const int before = ::dup(2);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::dup2(file, 2);
+  ::close(file);
+  call();
+  std::fflush(stderr);
+  ::dup2(before, 2);
+  ::close(before);
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Reads a plan of which sample 13 waits until a line of the watchdog can have been written.
+template <class Make>
+std::string watch(Make make, std::chrono::milliseconds after) {
+  const auto plan = make([](std::uint64_t x) {
+    if (x == 13) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return x;
+  });
+  return errors_of([&] {
+    std::uint64_t seen = 0;
+    for (auto&& b : plan | ps::workers(1) | ps::watchdog(after)) seen += b.size();
+    CHECK(seen == 20);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("run/engine: the watchdog names the position that is waited for") {
+  const penstock_test::deadline guard("watchdog");
+  const auto check = [](auto make) {
+    const std::string lines = watch(make, std::chrono::milliseconds(50));
+    CHECK_THAT(lines, penstock_test::contains(
+                          "penstock: no batch for 0.0 s; waiting for worker 0, which evaluates") &&
+                          penstock_test::contains("position 13"));
+    CHECK(watch(make, std::chrono::seconds(100)).empty());
+    CHECK(watch(make, std::chrono::milliseconds(0)).empty());
+  };
+  check([](auto f) { return ps::generated(20, identity) | ps::map(f) | ps::batch(4); });
+  check([](auto f) {
+    return ps::generated(20, identity) | ps::filter([](std::uint64_t) { return true; }) | ps::map(f) |
+           ps::batch(4);
+  });
+  check([](auto f) { return ps::plan(counting_source(20)) | ps::map(f) | ps::batch(4); });
+  check([](auto f) {
+    return ps::generated(20, [](std::uint64_t x) { return std::vector<std::uint64_t>(1, x); }) |
+           ps::map([f](const std::vector<std::uint64_t>& v) { return f(v[0]); }) | ps::batch(4);
+  });
+}
+
+TEST_CASE("run/engine: a run of slow numbers stops without finishing them") {
+  const penstock_test::deadline guard("slow numbers", std::chrono::seconds(20));
+  const auto slow = ps::map([](std::uint64_t x) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return x;
+  });
+  for (int i = 0; i < 3; ++i) {
+    const auto all = ps::generated(1'000'000, identity) | slow | ps::workers(2);
+    { auto run = (all | ps::batch(8192)).open(); }
+    {
+      auto run = (all | ps::filter([](std::uint64_t) { return true; }) | ps::batch(8192)).open();
+    }
+    { auto run = all.open(); }
+  }
 }

@@ -39,8 +39,11 @@ TEST_CASE("stage/memory: batches in flight stay below the bytes given, and large
   CHECK(seen == 200);
 }
 
-TEST_CASE("stage/memory: the bound holds from the first batch on, though sizes show late and lengths differ") {
-  const auto vectors = [](std::uint64_t x) { return std::vector<float>(static_cast<std::size_t>(2000 + x % 7 * 100), 1.0f); };
+TEST_CASE(
+    "stage/memory: the bound holds from the first batch on, though sizes show late and lengths differ") {
+  const auto vectors = [](std::uint64_t x) {
+    return std::vector<float>(static_cast<std::size_t>(2000 + x % 7 * 100), 1.0f);
+  };
   const auto equal = [](std::uint64_t) { return std::vector<float>(2000, 1.0f); };
   const auto check = [](const auto& plan, std::uint64_t limit) {
     for (const unsigned workers : {0u, 1u, 3u}) {
@@ -58,5 +61,7 @@ TEST_CASE("stage/memory: the bound holds from the first batch on, though sizes s
   check(ps::generated(640, equal) | ps::batch(8), 1'000'000);
   check(ps::generated(640, vectors) | ps::batch(8, ps::ragged), 1'500'000);
   check(ps::generated(640, vectors) | ps::batch(8, ps::pad_to_longest), 1'500'000);
-  check(ps::generated(640, equal) | ps::filter([](const std::vector<float>& v) { return !v.empty(); }) | ps::batch(8), 2'000'000);
+  check(ps::generated(640, equal) | ps::filter([](const std::vector<float>& v) { return !v.empty(); }) |
+            ps::batch(8),
+        2'000'000);
 }

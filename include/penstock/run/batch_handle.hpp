@@ -156,9 +156,10 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   static_assert(found, "get: the batch has no field of that name; see its element's type");
-  static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
-                "as the view");
+  static_assert(
+      std::is_lvalue_reference_v<B>,
+      "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
+      "as the view");
   if constexpr (found)
     return b.template field<element::template index_of<name_of<Name>>>();
   else

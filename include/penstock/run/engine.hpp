@@ -353,7 +353,8 @@ class engine {
     if (!sizes_known_) return false;  // they show with the first batch
     const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
     const bool fixed = detail::all_fixed<typename parts::element>::value;
-    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);  // a longer batch makes its memory grow by so much
+    // a longer batch makes its memory grow by so much
+    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);
     return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 
