@@ -25,10 +25,11 @@ else()
               $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
               $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # What GCC 12 says about sizes, once inlined, is often wrong, and of std::string's own code (GCC bugs
-    # 105329, 105651); the address sanitizer tells instead.
+    # What GCC 12 says about sizes and about empty std::optional, once inlined, is often wrong, and of
+    # std::string's own code (GCC bugs 105329, 105651, 80635); the sanitizers tell instead.
     target_compile_options(penstock_dev_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
-                                                        -Wno-stringop-overread)
+                                                        -Wno-stringop-overread -Wno-uninitialized
+                                                        -Wno-maybe-uninitialized)
   endif()
   if(PENSTOCK_SANITIZE)
     target_compile_options(

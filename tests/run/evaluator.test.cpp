@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
@@ -253,4 +254,40 @@ TEST_CASE("run/evaluator: exceptions that are not ours pass unchanged; next() ha
   }
   CHECK(run.next().ended());
   CHECK(run.state().step == 2);
+}
+
+namespace {
+
+/// A codec whose scratch cannot be made when its turn comes.
+struct reluctant {
+  static inline std::atomic<int> left{0};
+  struct scratch {
+    scratch() {
+      if (left.fetch_sub(1) <= 0) throw ps::error(ps::errc::io, "no scratch");
+    }
+  };
+  static constexpr std::string_view codec_name = "reluctant";
+  template <class Bytes>
+  std::uint64_t decode(const Bytes& in, scratch&) const {
+    return ps::as_bytes(in).size();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("run/evaluator: a worker whose scratch cannot be made is an error of open") {
+  const penstock_test::deadline guard("scratch");
+  const std::vector<std::string> texts(20, "text");
+  for (const unsigned workers : {0u, 1u, 4u}) {
+    const auto plan = ps::from(texts) | ps::decode<reluctant> | ps::batch(4) | ps::workers(workers);
+    for (int enough = 0; enough < static_cast<int>(std::max(1u, workers)); ++enough) {
+      reluctant::left = enough;
+      CHECK_THROWS_WITH(plan.open(), penstock_test::contains("no scratch"));
+    }
+    reluctant::left = 100;
+    std::uint64_t sum = 0;
+    for (auto&& b : plan)
+      for (const std::uint64_t length : b) sum += length;
+    CHECK(sum == 80);
+  }
 }

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -219,7 +220,7 @@ class engine {
   };
 
   /// What the ring asks of one worker.
-  struct work {
+  struct alignas(64) work {
     engine& self;
     counts_type& counts;
     typename chain_type::worker scratch{};
@@ -310,14 +311,12 @@ class engine {
 
   void start_threads() {
     const unsigned count = *options_.workers;
+    // What a worker keeps is made here, where an exception has somewhere to go.
+    if (count == 0) here_.emplace(*this, counts_[0]);
+    for (unsigned i = 0; i < count; ++i) works_.emplace_back(*this, counts_[i]);
     try {
-      if (count == 0) here_.emplace(*this, counts_[0]);
       threads_.reserve(count);
-      for (unsigned i = 0; i < count; ++i)
-        threads_.emplace_back([this, i] {
-          work mine(*this, counts_[i]);
-          ring_.serve(mine);
-        });
+      for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { ring_.serve(works_[i]); });
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
@@ -486,6 +485,7 @@ class engine {
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::optional<work> here_;
+  std::deque<work> works_;
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
