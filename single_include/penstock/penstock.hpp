@@ -1844,7 +1844,7 @@ consteval void explain() {
                 "with an index");
   static_assert(M != mistake::order_after_decider,
                 "penstock: this stage needs to know how many samples there are, and after filter or unbatch "
-                "nobody knows; move "
+                "nobody knows, nor behind batch over a forward source; move "
                 "it before");
   static_assert(M != mistake::order_after_cursor,
                 "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
@@ -2241,7 +2241,8 @@ consteval mistake diagnose_stage() {
     return mistake::steps_without_batch;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
     return mistake::order_on_forward;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.decided && !requires { Stage::counts_only; }) {
+  } else if constexpr (part_of_kind<Stage, order_tag> && (f.decided || (f.forward && f.batched)) &&
+                       !requires { Stage::counts_only; }) {
     return mistake::order_after_decider;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.cursor && !f.batched && !f.forward) {
     return mistake::order_after_cursor;
@@ -4183,13 +4184,16 @@ class flexible_column {
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
     if constexpr (stacks)
-      return tensor_view<const T>(in_place(0), shape_.prepend(slots));
+      return memory_.data() == nullptr  // padding alone, and no sample has shown its shape yet
+                 ? tensor_view<const T>(nullptr, extents(slots, 0))
+                 : tensor_view<const T>(in_place(0), shape_.prepend(slots));
     else if constexpr (pads)
       return padded_view<T>({in_place(0), shape_.prepend(slots)}, offsets_.data(), mask_.data());
     else
       return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
   }
   [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
+    if (memory_.data() == nullptr) return {};
     if constexpr (stacks || pads)
       return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
     else
@@ -4397,7 +4401,19 @@ class column_set {
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
-    each([&](auto& column) { column.finish(first, slots, valid); });
+    std::uint64_t lowest = 0;
+    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    each([&](auto& column) {
+      try {
+        column.finish(first, slots, valid);
+      } catch (const slot_error& e) {
+        if (failure == nullptr || e.slot < lowest) {
+          lowest = e.slot;
+          failure = std::current_exception();
+        }
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
   }
   void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
     both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
@@ -4901,13 +4917,12 @@ struct stage_node {
     auto& root = root_of(w);
     const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
-      const std::uint32_t before = root.part;
-      std::uint32_t part = before * 65'537u;
+      const part_scope scope{root.part, root.part};
+      std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.part = part++;
         sink(std::forward<W>(row));
       });
-      root.part = before;
     } else if constexpr (Timing::value) {
       const std::uint64_t begin = detail::now_ns();
       if constexpr (part_of_kind<Stage, decider_tag>) {
@@ -4925,6 +4940,12 @@ struct stage_node {
       sink(stage.apply(std::forward<V>(value), call));
     }
   }
+  /// Puts the number of the part back, also when a stage behind throws: the worker lives on.
+  struct part_scope {
+    std::uint32_t& part;
+    std::uint32_t before;
+    ~part_scope() { part = before; }
+  };
   static void count(worker& w, std::uint64_t begin) noexcept {
     w.cost.nanoseconds += detail::now_ns() - begin;
     ++w.cost.timed;
@@ -6516,8 +6537,11 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
-    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-      reader_->will_need(next.binding(next.index(slot)).index);
+    try {
+      for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
+        reader_->will_need(next.binding(next.index(slot)).index);
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    }
     held.lock();
     placement_ = std::move(next);
   }
@@ -7027,6 +7051,9 @@ class engine {
       if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
     }
   }
+
+ public:
+  /// Whether one more block may be made within `memory(bytes)`.
   [[nodiscard]] bool room_for_another() {
     const std::size_t made = pool_.made();
     if (!options_.memory || made == 0) return true;
@@ -7038,6 +7065,7 @@ class engine {
     return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 
+ private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
     if (here_) {
       ring_.serve_here(*here_, s);
@@ -7373,6 +7401,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
+      if (batch_size_ > 0xffffffffu / world_of(p).size)
+        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
+                                        std::to_string(batch_size_) + ") makes it larger")
+            .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
@@ -7574,25 +7606,26 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
-    drop_chunk();
-    row_ = 0;
     if (!last) {
       engine.trail().advance(inputs);
+      drop_chunk();
+      row_ = 0;
     } else if (parts::forward) {
       end_pass();  // nobody knew that the data end here: chunks beyond are dropped
     } else {
       check_pass();
       engine.trail().advance(inputs);
+      drop_chunk();
       begin_pass();
     }
   }
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    drop_chunk();
     auto next = engine.trail();
     next.next_pass();
     next.limit(engine.feed().limit());
+    drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
   }
@@ -7639,6 +7672,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       mark_ = here();
+      if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
       begin_filling(*filling_);
     }
@@ -7651,6 +7685,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       return nullptr;
     }
     out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
     engine.learn_from(out);
@@ -7660,7 +7695,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
-    if (batches_.made() >= batches_.most())
+    if (batches_.made() >= batches_.most() || (batches_.made() != 0 && !engine.room_for_another()))
       throw error(
           errc::argument,
           "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
@@ -7675,22 +7710,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.indices.clear();
     out.transferred = false;
     out.columns.expect(engine.shapes());
-    out.columns.begin(static_cast<std::size_t>(batch_size_));
+    room_ = std::min<std::uint64_t>(batch_size_, 65'536);
+    out.columns.begin(static_cast<std::size_t>(room_));
   }
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
   void fill(payload_type& out, std::uint64_t epoch) {
     while (out.gathered.size() < batch_size_ && find_row(epoch)) {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
-      for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back(
-            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled + count > room_) {
+        room_ = std::min(batch_size_, std::max(2 * room_, filled + count));
+        out.columns.grow(static_cast<std::size_t>(room_), static_cast<std::size_t>(filled));
+      }
+      out.gathered.reserve(static_cast<std::size_t>(filled + count));
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
           chunk_->what == nullptr)
         std::swap(out.columns, chunk_->columns);  // the chunk is the batch
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
+      for (std::uint64_t i = 0; i < count; ++i)
+        out.gathered.push_back(
+            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
       use_rows(count);
       dealt_ += count;
     }
@@ -7711,6 +7752,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   // those of this epoch, all ranks together; below `done_` they belong to steps before
   std::uint64_t dealt_ = 0, done_ = 0;
   payload_type* filling_ = nullptr;  // a batch that is begun
+  std::uint64_t room_ = 0;           // rows it has memory for
   place mark_{};                     // where it began
 };
 
@@ -7949,6 +7991,7 @@ class run {
   }
   run(run&&) noexcept = default;
   run& operator=(run&& other) noexcept {
+    if (this == &other) return *this;
     close();
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);

@@ -138,7 +138,7 @@ consteval void explain() {
                 "with an index");
   static_assert(M != mistake::order_after_decider,
                 "penstock: this stage needs to know how many samples there are, and after filter or unbatch "
-                "nobody knows; move "
+                "nobody knows, nor behind batch over a forward source; move "
                 "it before");
   static_assert(M != mistake::order_after_cursor,
                 "penstock: this stage computes positions and stands after shuffle_buffer, where positions "

@@ -83,7 +83,8 @@ consteval mistake diagnose_stage() {
     return mistake::steps_without_batch;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
     return mistake::order_on_forward;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.decided && !requires { Stage::counts_only; }) {
+  } else if constexpr (part_of_kind<Stage, order_tag> && (f.decided || (f.forward && f.batched)) &&
+                       !requires { Stage::counts_only; }) {
     return mistake::order_after_decider;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.cursor && !f.batched && !f.forward) {
     return mistake::order_after_cursor;

@@ -112,13 +112,12 @@ struct stage_node {
     auto& root = root_of(w);
     const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
-      const std::uint32_t before = root.part;
-      std::uint32_t part = before * 65'537u;
+      const part_scope scope{root.part, root.part};
+      std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.part = part++;
         sink(std::forward<W>(row));
       });
-      root.part = before;
     } else if constexpr (Timing::value) {
       const std::uint64_t begin = detail::now_ns();
       if constexpr (part_of_kind<Stage, decider_tag>) {
@@ -136,6 +135,12 @@ struct stage_node {
       sink(stage.apply(std::forward<V>(value), call));
     }
   }
+  /// Puts the number of the part back, also when a stage behind throws: the worker lives on.
+  struct part_scope {
+    std::uint32_t& part;
+    std::uint32_t before;
+    ~part_scope() { part = before; }
+  };
   static void count(worker& w, std::uint64_t begin) noexcept {
     w.cost.nanoseconds += detail::now_ns() - begin;
     ++w.cost.timed;

@@ -68,6 +68,10 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
+      if (batch_size_ > 0xffffffffu / world_of(p).size)
+        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
+                                        std::to_string(batch_size_) + ") makes it larger")
+            .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
@@ -269,25 +273,26 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
-    drop_chunk();
-    row_ = 0;
     if (!last) {
       engine.trail().advance(inputs);
+      drop_chunk();
+      row_ = 0;
     } else if (parts::forward) {
       end_pass();  // nobody knew that the data end here: chunks beyond are dropped
     } else {
       check_pass();
       engine.trail().advance(inputs);
+      drop_chunk();
       begin_pass();
     }
   }
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    drop_chunk();
     auto next = engine.trail();
     next.next_pass();
     next.limit(engine.feed().limit());
+    drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
   }
@@ -334,6 +339,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       mark_ = here();
+      if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
       begin_filling(*filling_);
     }
@@ -346,6 +352,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       return nullptr;
     }
     out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
+    if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
     engine.learn_from(out);
@@ -355,7 +362,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   payload_type* take_batch() {
     if (payload_type* out = batches_.take()) return out;
-    if (batches_.made() >= batches_.most())
+    if (batches_.made() >= batches_.most() || (batches_.made() != 0 && !engine.room_for_another()))
       throw error(
           errc::argument,
           "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
@@ -370,22 +377,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.indices.clear();
     out.transferred = false;
     out.columns.expect(engine.shapes());
-    out.columns.begin(static_cast<std::size_t>(batch_size_));
+    room_ = std::min<std::uint64_t>(batch_size_, 65'536);
+    out.columns.begin(static_cast<std::size_t>(room_));
   }
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
   void fill(payload_type& out, std::uint64_t epoch) {
     while (out.gathered.size() < batch_size_ && find_row(epoch)) {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
-      for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back(
-            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      if (filled + count > room_) {
+        room_ = std::min(batch_size_, std::max(2 * room_, filled + count));
+        out.columns.grow(static_cast<std::size_t>(room_), static_cast<std::size_t>(filled));
+      }
+      out.gathered.reserve(static_cast<std::size_t>(filled + count));
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
           chunk_->what == nullptr)
         std::swap(out.columns, chunk_->columns);  // the chunk is the batch
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
+      for (std::uint64_t i = 0; i < count; ++i)
+        out.gathered.push_back(
+            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
       use_rows(count);
       dealt_ += count;
     }
@@ -406,6 +419,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   // those of this epoch, all ranks together; below `done_` they belong to steps before
   std::uint64_t dealt_ = 0, done_ = 0;
   payload_type* filling_ = nullptr;  // a batch that is begun
+  std::uint64_t room_ = 0;           // rows it has memory for
   place mark_{};                     // where it began
 };
 

@@ -242,13 +242,16 @@ class flexible_column {
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
     if constexpr (stacks)
-      return tensor_view<const T>(in_place(0), shape_.prepend(slots));
+      return memory_.data() == nullptr  // padding alone, and no sample has shown its shape yet
+                 ? tensor_view<const T>(nullptr, extents(slots, 0))
+                 : tensor_view<const T>(in_place(0), shape_.prepend(slots));
     else if constexpr (pads)
       return padded_view<T>({in_place(0), shape_.prepend(slots)}, offsets_.data(), mask_.data());
     else
       return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
   }
   [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
+    if (memory_.data() == nullptr) return {};
     if constexpr (stacks || pads)
       return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
     else

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -65,7 +67,19 @@ class column_set {
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
-    each([&](auto& column) { column.finish(first, slots, valid); });
+    std::uint64_t lowest = 0;
+    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    each([&](auto& column) {
+      try {
+        column.finish(first, slots, valid);
+      } catch (const slot_error& e) {
+        if (failure == nullptr || e.slot < lowest) {
+          lowest = e.slot;
+          failure = std::current_exception();
+        }
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
   }
   void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
     both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });

@@ -346,6 +346,9 @@ class engine {
       if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
     }
   }
+
+ public:
+  /// Whether one more block may be made within `memory(bytes)`.
   [[nodiscard]] bool room_for_another() {
     const std::size_t made = pool_.made();
     if (!options_.memory || made == 0) return true;
@@ -357,6 +360,7 @@ class engine {
     return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
   }
 
+ private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
     if (here_) {
       ring_.serve_here(*here_, s);

@@ -69,8 +69,11 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
-    for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-      reader_->will_need(next.binding(next.index(slot)).index);
+    try {
+      for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
+        reader_->will_need(next.binding(next.index(slot)).index);
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    }
     held.lock();
     placement_ = std::move(next);
   }

@@ -156,6 +156,7 @@ class run {
   }
   run(run&&) noexcept = default;
   run& operator=(run&& other) noexcept {
+    if (this == &other) return *this;
     close();
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);
