@@ -147,9 +147,9 @@ void bounded(const bench::options& o) {
 
 void measure(const bench::options& o) {
   const bench::folder folder(o, "footprint");
-  bounded(o);
-  of_workers(o, folder);
   flat(o, folder);
+  of_workers(o, folder);
+  bounded(o);
 }
 
 }  // namespace

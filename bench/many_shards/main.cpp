@@ -165,7 +165,8 @@ void measure(const bench::options& o) {
   const bench::row time{
       "10a", "open " + size + ", window(16), first batch: share of the time of reading each index header", 5,
       true};
-  const bench::row memory{"10b", "the same: MB of memory, pages of mapped indexes not counted", 64, true};
+  const bench::row memory{"10b", "opening as in row 10a: MB of memory, pages of mapped indexes not counted",
+                          64, true};
   const std::uint64_t bytes = shards * 360'000;
   if (std::filesystem::space(o.dir).available < 2 * bytes) {
     for (const auto& r : {time, memory})

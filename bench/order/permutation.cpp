@@ -153,13 +153,16 @@ void all(const bench::options& o) {
     windowed("window 16, lanes 64", 16, 64, o.pairs);
     windowed("window 64, lanes 512", 64, 512, o.pairs);
   }
-  bench::print_row(
-      {"11a", "shuffle(seed) per position, 2^b - 1 against 2^b + 1, the larger ratio of medians", 1.5, true},
-      jump, jump, "the worst of b = 10, 12, 14, 16, 20, 24, 28, 32");
-  bench::print_row(
-      {"11b", "shuffle(seed) per position / four dependent multiplications and a remainder", 2, true},
-      worst.stream, worst.stream_median,
-      "the worst size; each index after the other: " + std::to_string(worst.chain) + ", upper quartiles");
+  if (o.wants("11a") || o.wants("11"))
+    bench::print_row(
+        {"11a", "shuffle(seed) per position, 2^b - 1 against 2^b + 1, the larger ratio of medians", 1.5,
+         true},
+        jump, jump, "the worst of b = 10, 12, 14, 16, 20, 24, 28, 32");
+  if (o.wants("11b") || o.wants("11"))
+    bench::print_row(
+        {"11b", "shuffle(seed) per position / four dependent multiplications and a remainder", 2, true},
+        worst.stream, worst.stream_median,
+        "the worst size; each index after the other: " + std::to_string(worst.chain) + ", upper quartiles");
 }
 
 }  // namespace

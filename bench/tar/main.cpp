@@ -90,7 +90,7 @@ void large_samples(const bench::options& o) {
                      });
                    });
   }
-  if (o.wants("7")) {
+  if (o.wants("7") || o.wants("7b")) {
     std::vector<bench::mapping> maps;
     for (const auto& name : names) maps.emplace_back(name);
     const auto by_hand = [&] {
