@@ -232,7 +232,7 @@ struct record_value {
       : value() {}
   template <class U>
   constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
-  friend constexpr bool operator==(const record_value&, const record_value&) = default;
+  friend bool operator==(const record_value&, const record_value&) = default;
 };
 
 template <class Indices, class... Ts>
@@ -243,7 +243,7 @@ struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>..
   template <class... Us>
   constexpr explicit record_values(std::in_place_t, Us&&... given)
       : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
-  friend constexpr bool operator==(const record_values&, const record_values&) = default;
+  friend bool operator==(const record_values&, const record_values&) = default;
 };
 
 template <std::size_t I, class T>
@@ -309,7 +309,7 @@ class record {
     return refer(*this, indices{});
   }
 
-  friend constexpr bool operator==(const record&, const record&) = default;
+  friend bool operator==(const record&, const record&) = default;
 
  private:
   using indices = std::make_index_sequence<sizeof...(Fields)>;

@@ -40,7 +40,7 @@ TEST_CASE("run/core_base: elastic plans go on with another number of ranks") {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
         INFO(before << " ranks to " << after << " after step " << stop);
         check_elastic(
-            [&](auto rank, auto world, auto b) {
+            [&](std::uint64_t rank, std::uint64_t world, std::uint64_t b) {
               return source | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::batch(b) | ps::steps(7);
             },
             12, before, after, stop);
@@ -76,9 +76,13 @@ TEST_CASE("run/core_base: a loop over rows goes on with another number of ranks"
     }
   };
   const auto source = ps::generated(60, identity) | ps::map(noisy);
-  check([&](auto rank, auto world) { return source | ps::shuffle(4) | ps::shard(rank, world); });
-  check([&](auto rank, auto world) { return source | ps::shuffle_buffer(6) | ps::shard(rank, world); });
-  check([&](auto rank, auto world) {
+  check([&](std::uint64_t rank, std::uint64_t world) {
+    return source | ps::shuffle(4) | ps::shard(rank, world);
+  });
+  check([&](std::uint64_t rank, std::uint64_t world) {
+    return source | ps::shuffle_buffer(6) | ps::shard(rank, world);
+  });
+  check([&](std::uint64_t rank, std::uint64_t world) {
     return source | ps::filter([](std::uint64_t x) { return x / 1000 % 2 == 0; }) | ps::shard(rank, world);
   });
 }

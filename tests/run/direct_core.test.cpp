@@ -65,11 +65,11 @@ TEST_CASE("run/direct_core: elastic plans go on with another number of ranks") {
     for (const std::uint64_t after : {1u, 2u, 6u}) {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
         INFO(before << " ranks to " << after << " after step " << stop);
+        check_elastic([&](std::uint64_t rank, std::uint64_t world,
+                          std::uint64_t b) { return source | ps::shard(rank, world) | ps::batch(b); },
+                      12, before, after, stop);
         check_elastic(
-            [&](auto rank, auto world, auto b) { return source | ps::shard(rank, world) | ps::batch(b); }, 12,
-            before, after, stop);
-        check_elastic(
-            [&](auto rank, auto world, auto b) {
+            [&](std::uint64_t rank, std::uint64_t world, std::uint64_t b) {
               return source | ps::shuffle_buffer(10) | ps::shard(rank, world) | ps::batch(b, ps::tail::pad);
             },
             12, before, after, stop);
