@@ -25,8 +25,9 @@ struct member_name {
   }
   [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
   [[nodiscard]] constexpr std::size_t first_length() const {
-    const auto end = view().find(';');
-    return end == std::string_view::npos ? N - 1 : end;
+    std::size_t end = 0;
+    while (end + 1 < N && text[end] != ';') ++end;
+    return end;
   }
 };
 
