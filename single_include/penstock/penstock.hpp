@@ -3711,12 +3711,8 @@ class step_view {
   constexpr step_view() = default;
   constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
                       std::uint64_t slots, std::uint64_t valid) noexcept
-      : base_(first + (lanes == 1 ? begin : 0)),
-        begin_(begin),
-        slots_(slots),
-        valid_(valid),
-        laned_(lanes != 1) {
-    if (laned_) sorted_ = detail::lane_sorted(first, count, lanes);
+      : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
+    if (lanes != 1) sorted_ = detail::lane_sorted(first, count, lanes);
   }
 
   /// Slots of this rank's batch; those from `valid()` on are padding.
@@ -3724,16 +3720,15 @@ class step_view {
   [[nodiscard]] constexpr std::uint64_t valid() const noexcept { return valid_; }
 
   /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
-  [[nodiscard]] constexpr bool contiguous() const noexcept { return !laned_; }
+  [[nodiscard]] constexpr bool contiguous() const noexcept { return !sorted_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
-    return base_ + (laned_ ? sorted_.offset(begin_ + slot) : slot);
+    return base_ + (sorted_ ? sorted_->offset(begin_ + slot) : slot);
   }
 
  private:
   std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
-  bool laned_ = false;
-  detail::lane_sorted sorted_;
+  std::optional<detail::lane_sorted> sorted_;  // where there are lanes
 };
 
 /// Where a position index ends up: global step, rank, slot in that rank's batch.
@@ -3800,6 +3795,14 @@ struct cut {
     const std::uint64_t divided = divided_by_ranks(step);
     return std::min(count(step), detail::share(divided, rank + 1, world)) -
            std::min(count(step), detail::share(divided, rank, world));
+  }
+  /// What all whole steps have in common: how many there are, and this rank's part of each.
+  struct whole_steps {
+    std::uint64_t count = 0, begin = 0, slots = 0;
+  };
+  [[nodiscard]] constexpr whole_steps whole() const noexcept {
+    const std::uint64_t begin = detail::share(global, rank, world);
+    return {size / global, begin, detail::share(global, rank + 1, world) - begin};
   }
   /// The position index in a slot of step s; nothing where the slot is padding or does not exist.
   [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step,
@@ -4052,8 +4055,8 @@ class fixed_column {
       value.write_to(into);
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
-    else
-      std::copy(value.begin(), value.end(), into);
+    else  // an array; with a size that is a constant here the copy needs no call
+      std::memcpy(static_cast<void*>(into), value.data(), row_bytes);
   }
   /// Ends rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4500,6 +4503,14 @@ struct batch_part {
   std::uint64_t valid = 0;   // of them with a sample; they come first
   std::uint64_t global = 0;  // samples of the global step
   position delivered;        // epoch and step as the consumer counts them
+
+  batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
+
+  /// Whether the next one's rows and positions go on where this one's end.
+  [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
+    return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
+           next.first == first + slots && next.view[0] == view[0] + slots;
+  }
 };
 
 /// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.
@@ -4828,6 +4839,8 @@ struct stage_cost {
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
 using timed = std::true_type;
+/// Untimed, and the source positions were computed beforehand with `look_up`.
+struct looked_up : std::false_type {};
 
 namespace detail {
 
@@ -4851,12 +4864,23 @@ struct source_node {
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
+    std::array<position, 64> places{};  // of the next samples, where they were looked up
+    std::size_t next = 0;
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_parts = false;
 
   const Reader* reader = nullptr;
+
+  /// Computes where the next n <= 64 samples are, so that one permutation overlaps with the next and not with
+  /// the reading of samples.
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    const Binding& bound = *w.binding;
+    for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    w.next = 0;
+  }
 
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
@@ -4867,6 +4891,8 @@ struct source_node {
         ++w.root.cost.timed;
         sink(std::forward<V>(value));
       });
+    } else if constexpr (std::is_same_v<Timing, looked_up>) {
+      reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
     }
@@ -4901,6 +4927,11 @@ struct stage_node {
   static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
 
   [[no_unique_address]] Up up;
+
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    up.look_up(first, n, w.up, index_of);
+  }
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
@@ -5995,6 +6026,7 @@ class direct_feed {
     auto steps_orders = make_steps_orders(p, mine.steps());
     shared_ =
         std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
@@ -6067,11 +6099,12 @@ class direct_feed {
     position at = locate();
     p.epoch = at.epoch;
     do {
-      batch_part part;
+      const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
+      batch_part& part = p.parts.emplace_back();
       part.first = p.slots;
-      part.slots = c.slots(at.index);
-      part.valid = c.valid(at.index);
-      part.global = c.count(at.index);
+      part.slots = is_whole ? whole_.slots : c.slots(at.index);
+      part.valid = is_whole ? whole_.slots : c.valid(at.index);
+      part.global = is_whole ? c.global : c.count(at.index);
       part.delivered = {epoch_, step_};
       if constexpr (parts::has_cursor) {
         move_cursor(at, &p.indices);
@@ -6081,12 +6114,13 @@ class direct_feed {
           high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
         }
       } else {
-        part.view = c.at(at.index);
+        part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                         whole_.slots)
+                             : c.at(at.index);
         low = std::min(low, at.index * c.global);
         high = std::max(high, at.index * c.global + part.global);
       }
       p.slots += part.slots;
-      p.parts.push_back(part);
       go_on();
       if (p.parts.size() == most || !more()) break;
       at = locate();
@@ -6171,6 +6205,7 @@ class direct_feed {
   }
 
   std::shared_ptr<const arithmetic> shared_;
+  cut::whole_steps whole_;
   std::optional<std::uint64_t> fixed_steps_;
   std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
   position_buffer cursor_;
@@ -6189,7 +6224,7 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, bool Light>
+template <class Chain, class Payload, bool Light, bool Ordered = false>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -6201,16 +6236,19 @@ class evaluator {
   void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     std::uint64_t row = first;
+    const auto index_of = [&](std::uint64_t r) {
+      return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
+    };
     try {
       if (times && row < last) {
-        counts.begin_run(p.index(row), 1);
-        evaluate_to_row(p, w, row, p.index(row), timed{});
+        counts.begin_run(index_of(row), 1);
+        evaluate_to_row(p, w, row, index_of(row), timed{});
         ++row;
       }
-      if (Light && !p.listed) {
+      if (Light) {
         while (row < last && !ring_.stopped()) {
           const std::uint64_t count = std::min(last - row, counts.run);
-          counts.begin_run(p.index(row), count);
+          counts.begin_run(index_of(row), count);
           write_light(p, part, w, row, row + count);
         }
         counts.end_run();
@@ -6218,14 +6256,14 @@ class evaluator {
       }
       for (; row < last; ++row) {
         if (ring_.stopped()) return;
-        const std::uint64_t index = p.index(row);
+        const std::uint64_t index = index_of(row);
         counts.begin_run(index, 1);
         evaluate_to_row(p, w, row, index, untimed{});
       }
       counts.end_run();
     } catch (...) {
       counts.end_run();
-      note_failure(p, row, p.index(row));
+      note_failure(p, row, index_of(row));
     }
   }
 
@@ -6364,16 +6402,29 @@ class evaluator {
     auto& columns = p.columns;
     std::uint64_t at = row;
     const auto loop = [&](auto index_of) {
-      for (; at < last; ++at)
-        chain_.evaluate(
-            {epoch, index_of(at)}, w,
-            [&columns, at]<class V>(V&& value) {
-              columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
-            },
-            untimed{});
+      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
+        for (; at < end; ++at)
+          chain_.evaluate(
+              {epoch, index_of(at)}, w,
+              [&columns, at]<class V>(V&& value) {
+                columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
+              },
+              timing);
+      };
+      if constexpr (Ordered) {
+        while (at < last) {
+          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
+          chain_.look_up(at, n, w, index_of);
+          evaluate_until(at + n, looked_up{});
+        }
+      } else {
+        evaluate_until(last, untimed{});
+      }
     };
     try {
-      if (view.contiguous())
+      if (p.listed)
+        loop([indices = p.indices.data()](std::uint64_t r) { return indices[r]; });
+      else if (view.contiguous())
         loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
       else
         loop([&view, base](std::uint64_t r) { return view[r - base]; });
@@ -6736,6 +6787,23 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
 }
 
+/// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
+template <std::size_t Stages>
+void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                  const char* otherwise) {
+  bool any = false;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
+    if (index == worker_counts<Stages>::nothing) continue;
+    const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
+    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
+            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
+            std::to_string(index);
+    any = true;
+  }
+  if (!any) line += otherwise;
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/engine.hpp
@@ -6766,7 +6834,10 @@ class engine {
   static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
                                 std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
                                 !unfinished<source_element>;
-  using evaluator_type = evaluator<chain_type, payload_type, light>;
+  static constexpr bool ordered = !parts::forward &&
+                                  !std::is_same_v<binding, typename order_chain<>::binding> &&
+                                  !std::is_same_v<binding, no_binding>;
+  using evaluator_type = evaluator<chain_type, payload_type, light, ordered>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -6971,12 +7042,17 @@ class engine {
     }
     return 0;
   }
+  /// Slots of a light plan that are 32 KB together: what a worker takes at a time, and what a block holds at
+  /// least.
+  static constexpr std::uint64_t light_slots =
+      std::max<std::uint64_t>(1, 32'768 / sizeof(typename parts::element));
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
       if (!given.depth)
-        return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+        return static_cast<std::size_t>(
+            std::clamp<std::uint64_t>(light_slots / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
@@ -6995,14 +7071,13 @@ class engine {
   /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light)
-      return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots);
     const std::uint64_t bytes = sample_bytes();
     return std::min<std::uint64_t>(block_slots(),
                                    bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return 4096;
+    if constexpr (light) return std::min<std::uint64_t>(light_slots, 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -7025,7 +7100,11 @@ class engine {
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line); });
+      if (count != 0)
+        watchdog_.start([this](std::string& line) {
+          explain_wait(line, counts_,
+                       parts::forward ? "the source's next sample" : "a worker to take up the batch");
+        });
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
@@ -7075,9 +7154,12 @@ class engine {
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
-    // the blocks: it sleeps until most of those that are open are there.
-    const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
-    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
+    // the blocks: it lets the workers run until most of those that are open are there.
+    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
+      const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
+      for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    }
+    const bool ready = ring_.wait_ready(s);
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
@@ -7097,9 +7179,12 @@ class engine {
       detail::innermost(w.scratch).binding = &p.binding;
       if constexpr (parts::direct) {
         const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
-        for (const batch_part& part : p.parts) {
+        for (std::size_t i = 0; i < p.parts.size() && p.parts[i].first < last; ++i) {
+          const batch_part& part = p.parts[i];
+          // Batches whose positions follow each other are evaluated in one go.
+          while (light && !p.listed && i + 1 < p.parts.size() && p.parts[i].continues_in(p.parts[i + 1])) ++i;
           const std::uint64_t begin_row = std::max(first, part.first),
-                              end_row = std::min(last, part.first + part.valid);
+                              end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
           evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
@@ -7153,21 +7238,6 @@ class engine {
       if (p.what != nullptr) return;
       send(p);
     }
-  }
-
-  /// For the watchdog: what the workers are at.
-  void explain_wait(std::string& line) const {
-    bool any = false;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      const std::uint64_t index = counts_[i].at_index.load(std::memory_order_relaxed);
-      if (index == counts_type::nothing) continue;
-      const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
-      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
-              std::to_string(index);
-      any = true;
-    }
-    if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";
   }
 
   Plan plan_;
@@ -7729,16 +7799,30 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
-      for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back(
-            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      gather_positions(out, count);
       use_rows(count);
       dealt_ += count;
     }
     out.listed = true;  // errors of collating are of these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
     out.indices.clear();
-    for (const position at : out.gathered) out.indices.push_back(at.index);
+    out.indices.resize(out.gathered.size());
+    for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
+  }
+  /// Notes where the next `count` rows came from: without a branch where the chunk's positions follow each
+  /// other.
+  void gather_positions(payload_type& out, std::uint64_t count) {
+    const std::size_t filled = out.gathered.size(), n = static_cast<std::size_t>(count);
+    const std::uint32_t* const sources = chunk_->sources.data() + row_;
+    out.gathered.resize(filled + n);
+    position* const into = out.gathered.data() + filled;
+    const std::uint64_t from_epoch = chunk_->epoch;
+    if (!chunk_->listed && chunk_->parts[0].view.contiguous()) {
+      const std::uint64_t first = chunk_->index(0);
+      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, first + sources[i]};
+    } else {
+      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, chunk_->index(sources[i])};
+    }
   }
 
   payload_pool<payload_type> batches_;

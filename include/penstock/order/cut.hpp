@@ -75,12 +75,8 @@ class step_view {
   constexpr step_view() = default;
   constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
                       std::uint64_t slots, std::uint64_t valid) noexcept
-      : base_(first + (lanes == 1 ? begin : 0)),
-        begin_(begin),
-        slots_(slots),
-        valid_(valid),
-        laned_(lanes != 1) {
-    if (laned_) sorted_ = detail::lane_sorted(first, count, lanes);
+      : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
+    if (lanes != 1) sorted_ = detail::lane_sorted(first, count, lanes);
   }
 
   /// Slots of this rank's batch; those from `valid()` on are padding.
@@ -88,16 +84,15 @@ class step_view {
   [[nodiscard]] constexpr std::uint64_t valid() const noexcept { return valid_; }
 
   /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
-  [[nodiscard]] constexpr bool contiguous() const noexcept { return !laned_; }
+  [[nodiscard]] constexpr bool contiguous() const noexcept { return !sorted_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
-    return base_ + (laned_ ? sorted_.offset(begin_ + slot) : slot);
+    return base_ + (sorted_ ? sorted_->offset(begin_ + slot) : slot);
   }
 
  private:
   std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
-  bool laned_ = false;
-  detail::lane_sorted sorted_;
+  std::optional<detail::lane_sorted> sorted_;  // where there are lanes
 };
 
 /// Where a position index ends up: global step, rank, slot in that rank's batch.
@@ -164,6 +159,14 @@ struct cut {
     const std::uint64_t divided = divided_by_ranks(step);
     return std::min(count(step), detail::share(divided, rank + 1, world)) -
            std::min(count(step), detail::share(divided, rank, world));
+  }
+  /// What all whole steps have in common: how many there are, and this rank's part of each.
+  struct whole_steps {
+    std::uint64_t count = 0, begin = 0, slots = 0;
+  };
+  [[nodiscard]] constexpr whole_steps whole() const noexcept {
+    const std::uint64_t begin = detail::share(global, rank, world);
+    return {size / global, begin, detail::share(global, rank + 1, world) - begin};
   }
   /// The position index in a slot of step s; nothing where the slot is padding or does not exist.
   [[nodiscard]] constexpr std::optional<std::uint64_t> index_of(std::uint64_t step,

@@ -3,6 +3,7 @@
 
 #include <penstock/core/plan.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,8 @@ struct stage_cost {
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
 using timed = std::true_type;
+/// Untimed, and the source positions were computed beforehand with `look_up`.
+struct looked_up : std::false_type {};
 
 namespace detail {
 
@@ -46,12 +49,23 @@ struct source_node {
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
+    std::array<position, 64> places{};  // of the next samples, where they were looked up
+    std::size_t next = 0;
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_parts = false;
 
   const Reader* reader = nullptr;
+
+  /// Computes where the next n <= 64 samples are, so that one permutation overlaps with the next and not with
+  /// the reading of samples.
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    const Binding& bound = *w.binding;
+    for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    w.next = 0;
+  }
 
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
@@ -62,6 +76,8 @@ struct source_node {
         ++w.root.cost.timed;
         sink(std::forward<V>(value));
       });
+    } else if constexpr (std::is_same_v<Timing, looked_up>) {
+      reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
     }
@@ -96,6 +112,11 @@ struct stage_node {
   static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
 
   [[no_unique_address]] Up up;
+
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    up.look_up(first, n, w.up, index_of);
+  }
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;

@@ -396,16 +396,30 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
-      for (std::uint64_t i = 0; i < count; ++i)
-        out.gathered.push_back(
-            {chunk_->epoch, chunk_->index(chunk_->sources[static_cast<std::size_t>(row_ + i)])});
+      gather_positions(out, count);
       use_rows(count);
       dealt_ += count;
     }
     out.listed = true;  // errors of collating are of these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
     out.indices.clear();
-    for (const position at : out.gathered) out.indices.push_back(at.index);
+    out.indices.resize(out.gathered.size());
+    for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
+  }
+  /// Notes where the next `count` rows came from: without a branch where the chunk's positions follow each
+  /// other.
+  void gather_positions(payload_type& out, std::uint64_t count) {
+    const std::size_t filled = out.gathered.size(), n = static_cast<std::size_t>(count);
+    const std::uint32_t* const sources = chunk_->sources.data() + row_;
+    out.gathered.resize(filled + n);
+    position* const into = out.gathered.data() + filled;
+    const std::uint64_t from_epoch = chunk_->epoch;
+    if (!chunk_->listed && chunk_->parts[0].view.contiguous()) {
+      const std::uint64_t first = chunk_->index(0);
+      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, first + sources[i]};
+    } else {
+      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, chunk_->index(sources[i])};
+    }
   }
 
   payload_pool<payload_type> batches_;

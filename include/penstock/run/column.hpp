@@ -110,8 +110,8 @@ class fixed_column {
       value.write_to(into);
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
-    else
-      std::copy(value.begin(), value.end(), into);
+    else  // an array; with a size that is a constant here the copy needs no call
+      std::memcpy(static_cast<void*>(into), value.data(), row_bytes);
   }
   /// Ends rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {

@@ -63,6 +63,7 @@ class direct_feed {
     auto steps_orders = make_steps_orders(p, mine.steps());
     shared_ =
         std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
@@ -135,11 +136,12 @@ class direct_feed {
     position at = locate();
     p.epoch = at.epoch;
     do {
-      batch_part part;
+      const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
+      batch_part& part = p.parts.emplace_back();
       part.first = p.slots;
-      part.slots = c.slots(at.index);
-      part.valid = c.valid(at.index);
-      part.global = c.count(at.index);
+      part.slots = is_whole ? whole_.slots : c.slots(at.index);
+      part.valid = is_whole ? whole_.slots : c.valid(at.index);
+      part.global = is_whole ? c.global : c.count(at.index);
       part.delivered = {epoch_, step_};
       if constexpr (parts::has_cursor) {
         move_cursor(at, &p.indices);
@@ -149,12 +151,13 @@ class direct_feed {
           high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
         }
       } else {
-        part.view = c.at(at.index);
+        part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                         whole_.slots)
+                             : c.at(at.index);
         low = std::min(low, at.index * c.global);
         high = std::max(high, at.index * c.global + part.global);
       }
       p.slots += part.slots;
-      p.parts.push_back(part);
       go_on();
       if (p.parts.size() == most || !more()) break;
       at = locate();
@@ -239,6 +242,7 @@ class direct_feed {
   }
 
   std::shared_ptr<const arithmetic> shared_;
+  cut::whole_steps whole_;
   std::optional<std::uint64_t> fixed_steps_;
   std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
   position_buffer cursor_;

@@ -61,7 +61,10 @@ class engine {
   static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
                                 std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
                                 !unfinished<source_element>;
-  using evaluator_type = evaluator<chain_type, payload_type, light>;
+  static constexpr bool ordered = !parts::forward &&
+                                  !std::is_same_v<binding, typename order_chain<>::binding> &&
+                                  !std::is_same_v<binding, no_binding>;
+  using evaluator_type = evaluator<chain_type, payload_type, light, ordered>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -211,6 +214,8 @@ class engine {
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   // a failure of the source itself
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr const char* idle =
+      parts::forward ? "the source's next sample" : "a worker to take up the batch";
   static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
@@ -266,12 +271,17 @@ class engine {
     }
     return 0;
   }
+  /// Slots of a light plan that are 32 KB together: what a worker takes at a time, and what a block holds at
+  /// least.
+  static constexpr std::uint64_t light_slots =
+      std::max<std::uint64_t>(1, 32'768 / sizeof(typename parts::element));
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
       if (!given.depth)
-        return static_cast<std::size_t>(std::clamp<std::uint64_t>(8192 / feed_.slots_per_block(), 1, 256));
+        return static_cast<std::size_t>(
+            std::clamp<std::uint64_t>(light_slots / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
@@ -290,14 +300,13 @@ class engine {
   /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light)
-      return std::min<std::uint64_t>(block_slots(), std::max<std::uint64_t>(feed_.slots_per_block(), 8192));
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots);
     const std::uint64_t bytes = sample_bytes();
     return std::min<std::uint64_t>(block_slots(),
                                    bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return 4096;
+    if constexpr (light) return std::min<std::uint64_t>(light_slots, 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -320,7 +329,7 @@ class engine {
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line); });
+      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
@@ -370,9 +379,12 @@ class engine {
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
-    // the blocks: it sleeps until most of those that are open are there.
-    const bool fast = crowded_ && begin - last_wait_ns_ < fast_wait_ns;
-    const bool ready = (!fast || ring_.wait_ready(s + (opened_ - 1 - s) * 3 / 4)) && ring_.wait_ready(s);
+    // the blocks: it lets the workers run until most of those that are open are there.
+    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
+      const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
+      for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    }
+    const bool ready = ring_.wait_ready(s);
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
@@ -392,9 +404,12 @@ class engine {
       detail::innermost(w.scratch).binding = &p.binding;
       if constexpr (parts::direct) {
         const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
-        for (const batch_part& part : p.parts) {
+        for (std::size_t i = 0; i < p.parts.size() && p.parts[i].first < last; ++i) {
+          const batch_part& part = p.parts[i];
+          // Batches whose positions follow each other are evaluated in one go.
+          while (light && !p.listed && i + 1 < p.parts.size() && p.parts[i].continues_in(p.parts[i + 1])) ++i;
           const std::uint64_t begin_row = std::max(first, part.first),
-                              end_row = std::min(last, part.first + part.valid);
+                              end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
           evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
@@ -448,21 +463,6 @@ class engine {
       if (p.what != nullptr) return;
       send(p);
     }
-  }
-
-  /// For the watchdog: what the workers are at.
-  void explain_wait(std::string& line) const {
-    bool any = false;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      const std::uint64_t index = counts_[i].at_index.load(std::memory_order_relaxed);
-      if (index == counts_type::nothing) continue;
-      const std::uint64_t count = counts_[i].at_count.load(std::memory_order_relaxed);
-      line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-              (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
-              std::to_string(index);
-      any = true;
-    }
-    if (!any) line += parts::forward ? "the source's next sample" : "a worker to take up the batch";
   }
 
   Plan plan_;

@@ -23,7 +23,7 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, bool Light>
+template <class Chain, class Payload, bool Light, bool Ordered = false>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -35,16 +35,19 @@ class evaluator {
   void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     std::uint64_t row = first;
+    const auto index_of = [&](std::uint64_t r) {
+      return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
+    };
     try {
       if (times && row < last) {
-        counts.begin_run(p.index(row), 1);
-        evaluate_to_row(p, w, row, p.index(row), timed{});
+        counts.begin_run(index_of(row), 1);
+        evaluate_to_row(p, w, row, index_of(row), timed{});
         ++row;
       }
-      if (Light && !p.listed) {
+      if (Light) {
         while (row < last && !ring_.stopped()) {
           const std::uint64_t count = std::min(last - row, counts.run);
-          counts.begin_run(p.index(row), count);
+          counts.begin_run(index_of(row), count);
           write_light(p, part, w, row, row + count);
         }
         counts.end_run();
@@ -52,14 +55,14 @@ class evaluator {
       }
       for (; row < last; ++row) {
         if (ring_.stopped()) return;
-        const std::uint64_t index = p.index(row);
+        const std::uint64_t index = index_of(row);
         counts.begin_run(index, 1);
         evaluate_to_row(p, w, row, index, untimed{});
       }
       counts.end_run();
     } catch (...) {
       counts.end_run();
-      note_failure(p, row, p.index(row));
+      note_failure(p, row, index_of(row));
     }
   }
 
@@ -198,16 +201,29 @@ class evaluator {
     auto& columns = p.columns;
     std::uint64_t at = row;
     const auto loop = [&](auto index_of) {
-      for (; at < last; ++at)
-        chain_.evaluate(
-            {epoch, index_of(at)}, w,
-            [&columns, at]<class V>(V&& value) {
-              columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
-            },
-            untimed{});
+      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
+        for (; at < end; ++at)
+          chain_.evaluate(
+              {epoch, index_of(at)}, w,
+              [&columns, at]<class V>(V&& value) {
+                columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
+              },
+              timing);
+      };
+      if constexpr (Ordered) {
+        while (at < last) {
+          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
+          chain_.look_up(at, n, w, index_of);
+          evaluate_until(at + n, looked_up{});
+        }
+      } else {
+        evaluate_until(last, untimed{});
+      }
     };
     try {
-      if (view.contiguous())
+      if (p.listed)
+        loop([indices = p.indices.data()](std::uint64_t r) { return indices[r]; });
+      else if (view.contiguous())
         loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
       else
         loop([&view, base](std::uint64_t r) { return view[r - base]; });

@@ -27,6 +27,14 @@ struct batch_part {
   std::uint64_t valid = 0;   // of them with a sample; they come first
   std::uint64_t global = 0;  // samples of the global step
   position delivered;        // epoch and step as the consumer counts them
+
+  batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
+
+  /// Whether the next one's rows and positions go on where this one's end.
+  [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
+    return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
+           next.first == first + slots && next.view[0] == view[0] + slots;
+  }
 };
 
 /// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.

@@ -83,4 +83,21 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
 }
 
+/// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
+template <std::size_t Stages>
+void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                  const char* otherwise) {
+  bool any = false;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
+    if (index == worker_counts<Stages>::nothing) continue;
+    const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
+    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
+            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
+            std::to_string(index);
+    any = true;
+  }
+  if (!any) line += otherwise;
+}
+
 }  // namespace penstock::inline v0_1
