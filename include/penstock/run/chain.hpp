@@ -46,10 +46,13 @@ struct worker_root {
 /// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
+  static constexpr std::size_t look_ahead = 4;
+
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
-    std::array<position, 64> places{};  // of the next samples, where they were looked up
+    // of the next samples, where they were looked up; the last one stands there again for who looks ahead
+    std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     typename Reader::worker own;
   };
@@ -64,6 +67,7 @@ struct source_node {
   void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
     for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    for (std::size_t i = 0; i < look_ahead; ++i) w.places[n + i] = w.places[n - 1];
     w.next = 0;
   }
 
@@ -77,6 +81,7 @@ struct source_node {
         sink(std::forward<V>(value));
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
+      if constexpr (requires { reader->touch(position{}); }) reader->touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
@@ -113,14 +118,14 @@ struct stage_node {
 
   [[no_unique_address]] Up up;
 
-  template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    up.look_up(first, n, w.up, index_of);
-  }
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    up.look_up(first, n, w.up, index_of);
+  }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(

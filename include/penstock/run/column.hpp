@@ -110,8 +110,8 @@ class fixed_column {
       value.write_to(into);
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
-    else  // an array; with a size that is a constant here the copy needs no call
-      std::memcpy(static_cast<void*>(into), value.data(), row_bytes);
+    else
+      copy_row(into, value.data());
   }
   /// Ends rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -145,6 +145,13 @@ class fixed_column {
   static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
   [[nodiscard]] value_type* row(std::size_t slot) const {
     return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
+  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
+  /// knows better than the compiler, which makes a string instruction of it.
+  static void copy_row(void* into, const void* from) noexcept {
+    std::size_t size = row_bytes;
+    if constexpr (row_bytes > 256) asm("" : "+r"(size));
+    std::memcpy(into, from, size);
   }
 
   slot_memory<Session> memory_;

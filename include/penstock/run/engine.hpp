@@ -73,9 +73,9 @@ class engine {
         reader_(open_reader(p)),
         feed_(make_feed(p)),
         trail_(feed_),
+        crowded_(*options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
-        crowded_(*options_.workers + 1 > usable_processors()),
         depth_(choose_depth()),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
@@ -271,17 +271,18 @@ class engine {
     }
     return 0;
   }
-  /// Slots of a light plan that are 32 KB together: what a worker takes at a time, and what a block holds at
-  /// least.
-  static constexpr std::uint64_t light_slots =
-      std::max<std::uint64_t>(1, 32'768 / sizeof(typename parts::element));
+  /// Slots of a light plan that are 32 KB together, or 128 KB where changing threads costs more: what a
+  /// worker takes at a time, and what a block holds at least.
+  [[nodiscard]] std::uint64_t light_slots() const {
+    return std::max<std::uint64_t>(1, (crowded_ ? 131'072 : 32'768) / sizeof(typename parts::element));
+  }
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
       if (!given.depth)
         return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots / feed_.slots_per_block(), 1, 256));
+            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
@@ -291,8 +292,8 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072
-               ? 4 * *options_.workers + 4
+    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144
+               ? 8 * *options_.workers
                : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
@@ -300,13 +301,13 @@ class engine {
   /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots);
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
     const std::uint64_t bytes = sample_bytes();
     return std::min<std::uint64_t>(block_slots(),
                                    bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots, 4096);
+    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -471,9 +472,9 @@ class engine {
   session_type device_;
   std::optional<reader_type> reader_;
   feed_type feed_, trail_;
+  bool crowded_;  // threads share processors: park at once
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
-  bool crowded_;  // threads share processors: park at once
   std::size_t depth_;
   ring ring_;
   evaluator_type evaluator_;

@@ -55,6 +55,9 @@ class from_source {
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
   static constexpr std::string_view source_name = "from";
+  static constexpr bool in_one_piece = std::is_trivially_copyable_v<element> && requires(const Range& r) {
+    { std::data(r) } -> std::convertible_to<const element*>;
+  };
 
   class reader {
    public:
@@ -70,6 +73,14 @@ class from_source {
         const element& sample = item;
         sink(sample);
       }
+    }
+    /// Asks the processor for a sample that is evaluated soon.
+    void touch(position p) const noexcept
+      requires in_one_piece
+    {
+      const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
+      for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(element), 2048); at += 64)
+        __builtin_prefetch(bytes + at);
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, from a few of them.
