@@ -73,6 +73,9 @@ class lane_sorted {
 class step_view {
  public:
   constexpr step_view() = default;
+  /// Positions from `base` on, all of them valid, without lanes.
+  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
+      : base_(base), slots_(count), valid_(count) {}
   constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
                       std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
@@ -85,6 +88,8 @@ class step_view {
 
   /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
   [[nodiscard]] constexpr bool contiguous() const noexcept { return !sorted_; }
+  /// The position in slot 0, where they are contiguous.
+  [[nodiscard]] constexpr std::uint64_t base() const noexcept { return base_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
     return base_ + (sorted_ ? sorted_->offset(begin_ + slot) : slot);

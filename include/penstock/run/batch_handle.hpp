@@ -69,6 +69,11 @@ class batch_handle {
   void reset() noexcept {
     if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
   }
+  /// Leaves the handle empty and its share with the caller.
+  [[nodiscard]] payload* forget() noexcept {
+    mask_.reset();
+    return std::exchange(payload_, nullptr);
+  }
   [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
 
   /// Slots of this rank's batch, padding included.

@@ -67,7 +67,10 @@ struct source_node {
   void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
     for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
-    for (std::size_t i = 0; i < look_ahead; ++i) w.places[n + i] = w.places[n - 1];
+    for (std::size_t i = 0; i < look_ahead; ++i) {
+      touch(w.places[i]);
+      w.places[n + i] = w.places[n - 1];
+    }
     w.next = 0;
   }
 
@@ -81,11 +84,16 @@ struct source_node {
         sink(std::forward<V>(value));
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      if constexpr (requires { reader->touch(position{}); }) reader->touch(w.places[w.next + look_ahead]);
+      touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
     }
+  }
+
+ private:
+  void touch(position p) const noexcept {
+    if constexpr (requires { reader->touch(p); }) reader->touch(p);
   }
 };
 

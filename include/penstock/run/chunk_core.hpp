@@ -89,6 +89,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     else
       engine.give_back(p);
   }
+  void take_back(batch_type& b) noexcept { b.reset(); }
 
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.

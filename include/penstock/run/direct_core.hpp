@@ -32,6 +32,16 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   void give_back(payload_type* p) noexcept { engine.give_back(p); }
 
+  /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
+  /// given up together.
+  void take_back(batch_type& b) noexcept {
+    payload_type* p = b.forget();
+    if (p == nullptr) return;
+    if (p != counted_) return base::give_up(*p, 1);
+    ++returned_;
+    if (left_ == 0) settle_returned();
+  }
+
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
@@ -53,7 +63,11 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
-    if (block_ != nullptr) base::give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+    if (block_ != nullptr) {
+      block_ = nullptr;
+      returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
+    }
+    settle_returned();
   }
 
   /// Goes to a place; drops what was begun.
@@ -82,7 +96,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   }
 
  private:
+  void settle_returned() noexcept {
+    const std::uint32_t shares = std::exchange(returned_, 0);
+    if (shares != 0) base::give_up(*counted_, shares);
+    counted_ = nullptr;
+  }
+
   [[nodiscard]] bool take_block() {
+    settle_returned();
     payload_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
@@ -97,12 +118,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     }
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
-    block_ = p;
+    block_ = counted_ = p;
     return true;
   }
 
   payload_type* block_ = nullptr;  // of which batches are left to hand out
   std::size_t left_ = 0;
+  payload_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
+  std::uint32_t returned_ = 0;
 };
 
 }  // namespace penstock::inline v0_1

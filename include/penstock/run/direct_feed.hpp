@@ -135,6 +135,13 @@ class direct_feed {
     std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
     position at = locate();
     p.epoch = at.epoch;
+    if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+      low = at.index * c.global;
+      high = low + plain * c.global;
+      add_plain(p, plain, at);
+      orders().rebind(p.binding, p.epoch, low, high);
+      return;
+    }
     do {
       const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
       batch_part& part = p.parts.emplace_back();
@@ -192,6 +199,22 @@ class direct_feed {
       return at;
     else
       return shared_->steps_orders.sample_at(at);
+  }
+
+  /// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const {
+    if constexpr (parts::has_cursor || !std::is_same_v<steps_orders_type, order_chain<>>) return 0;
+    if (fixed_steps_ || mine().lanes != 1 || step_ >= whole_.count) return 0;
+    return std::min<std::uint64_t>(most, whole_.count - step_);
+  }
+  void add_plain(placement_type& p, std::uint64_t count, position at) {
+    const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
+    std::uint64_t from = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, from += global, row += slots)
+      p.parts.emplace_back(from, row, slots, global, position{epoch, step});
+    p.slots = row;
+    step_ = step - 1;
+    go_on();
   }
 
   void go_on() {

@@ -73,7 +73,7 @@ class engine {
         reader_(open_reader(p)),
         feed_(make_feed(p)),
         trail_(feed_),
-        crowded_(*options_.workers + 1 > usable_processors()),
+        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
         depth_(choose_depth()),
@@ -271,10 +271,11 @@ class engine {
     }
     return 0;
   }
-  /// Slots of a light plan that are 32 KB together, or 128 KB where changing threads costs more: what a
-  /// worker takes at a time, and what a block holds at least.
+  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
   [[nodiscard]] std::uint64_t light_slots() const {
-    return std::max<std::uint64_t>(1, (crowded_ ? 131'072 : 32'768) / sizeof(typename parts::element));
+    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
+    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
   }
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
@@ -292,9 +293,8 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144
-               ? 8 * *options_.workers
-               : few;
+    const bool small = sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144;
+    return crowded_ && small ? 8 * *options_.workers : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where

@@ -292,7 +292,7 @@ class run {
 
   void release() {
     if constexpr (parts::batched)
-      batch_.reset();
+      core_->take_back(batch_);
     else
       row_ = nullptr;
   }
