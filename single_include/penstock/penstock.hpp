@@ -812,6 +812,17 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
+  /// fact.
+  error& within(std::string_view part, std::uint64_t offset) {
+    if (offset_)
+      message_ = detail::shared_text(std::string(message()) + ", at byte " + std::to_string(*offset_) +
+                                     " of " + std::string(part));
+    offset_ = offset;
+    render();
+    return *this;
+  }
+
  private:
   error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
@@ -3709,6 +3720,9 @@ class lane_sorted {
 class step_view {
  public:
   constexpr step_view() = default;
+  /// Positions from `base` on, all of them valid, without lanes.
+  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
+      : base_(base), slots_(count), valid_(count) {}
   constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
                       std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
@@ -3721,6 +3735,8 @@ class step_view {
 
   /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
   [[nodiscard]] constexpr bool contiguous() const noexcept { return !sorted_; }
+  /// The position in slot 0, where they are contiguous.
+  [[nodiscard]] constexpr std::uint64_t base() const noexcept { return base_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
     return base_ + (sorted_ ? sorted_->offset(begin_ + slot) : slot);
@@ -4055,8 +4071,8 @@ class fixed_column {
       value.write_to(into);
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
-    else  // an array; with a size that is a constant here the copy needs no call
-      std::memcpy(static_cast<void*>(into), value.data(), row_bytes);
+    else
+      copy_row(into, value.data());
   }
   /// Ends rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4090,6 +4106,13 @@ class fixed_column {
   static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
   [[nodiscard]] value_type* row(std::size_t slot) const {
     return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
+  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
+  /// knows better than the compiler, which makes a string instruction of it.
+  static void copy_row(void* into, const void* values) noexcept {
+    std::size_t size = row_bytes;
+    if constexpr (row_bytes > 256) asm("" : "+r"(size));
+    std::memcpy(into, values, size);
   }
 
   slot_memory<Session> memory_;
@@ -4505,11 +4528,15 @@ struct batch_part {
   position delivered;        // epoch and step as the consumer counts them
 
   batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
+  /// A whole step without lanes: positions from `base` on, and nothing to compute.
+  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+             position place) noexcept
+      : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
   [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
     return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
-           next.first == first + slots && next.view[0] == view[0] + slots;
+           next.first == first + slots && next.view.base() == view.base() + slots;
   }
 };
 
@@ -4680,6 +4707,11 @@ class batch_handle {
   /// Gives the memory back to the pool.
   void reset() noexcept {
     if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
+  }
+  /// Leaves the handle empty and its share with the caller.
+  [[nodiscard]] payload* forget() noexcept {
+    mask_.reset();
+    return std::exchange(payload_, nullptr);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
 
@@ -4861,10 +4893,13 @@ struct worker_root {
 /// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
+  static constexpr std::size_t look_ahead = 4;
+
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
-    std::array<position, 64> places{};  // of the next samples, where they were looked up
+    // of the next samples, where they were looked up; the last one stands there again for who looks ahead
+    std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     typename Reader::worker own;
   };
@@ -4879,6 +4914,10 @@ struct source_node {
   void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
     for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    for (std::size_t i = 0; i < look_ahead; ++i) {
+      touch(w.places[i]);
+      w.places[n + i] = w.places[n - 1];
+    }
     w.next = 0;
   }
 
@@ -4892,10 +4931,16 @@ struct source_node {
         sink(std::forward<V>(value));
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
+      touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
     }
+  }
+
+ private:
+  void touch(position p) const noexcept {
+    if constexpr (requires { reader->touch(p); }) reader->touch(p);
   }
 };
 
@@ -4928,14 +4973,14 @@ struct stage_node {
 
   [[no_unique_address]] Up up;
 
-  template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    up.look_up(first, n, w.up, index_of);
-  }
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    up.look_up(first, n, w.up, index_of);
+  }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(
@@ -5659,30 +5704,39 @@ inline constexpr bool mixed_after = [] {
   return found;
 }();
 
+/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
+inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
+  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
+}
+
+/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const std::tuple<Stages...>& stages) {
+auto nest_front(Up up, const std::tuple<Stages...>& stages, world dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    // take and skip count for all ranks together
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
+                                          stage.part);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
-                                          stages);
+                                          stages, dealt);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
-      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
-    else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = rank_share(stage.count, dealt);
+      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
+                                          stages, dealt);
     else
-      return nest_front<Item, I + 1, End>(std::move(up), stages);
+      return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
   }
 }
 
@@ -5700,10 +5754,6 @@ auto make_front(const Plan& p) {
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/ring.hpp
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
 
 namespace penstock::inline v0_1 {
 
@@ -5809,7 +5859,7 @@ class ring {
 
   static void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
+    __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
 #endif
   }
 
@@ -6098,6 +6148,13 @@ class direct_feed {
     std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
     position at = locate();
     p.epoch = at.epoch;
+    if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+      low = at.index * c.global;
+      high = low + plain * c.global;
+      add_plain(p, plain, at);
+      orders().rebind(p.binding, p.epoch, low, high);
+      return;
+    }
     do {
       const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
       batch_part& part = p.parts.emplace_back();
@@ -6155,6 +6212,22 @@ class direct_feed {
       return at;
     else
       return shared_->steps_orders.sample_at(at);
+  }
+
+  /// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const {
+    if constexpr (parts::has_cursor || !std::is_same_v<steps_orders_type, order_chain<>>) return 0;
+    if (fixed_steps_ || mine().lanes != 1 || step_ >= whole_.count) return 0;
+    return std::min<std::uint64_t>(most, whole_.count - step_);
+  }
+  void add_plain(placement_type& p, std::uint64_t count, position at) {
+    const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
+    std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
+      p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+    p.slots = row;
+    step_ = step - 1;
+    go_on();
   }
 
   void go_on() {
@@ -6846,9 +6919,9 @@ class engine {
         reader_(open_reader(p)),
         feed_(make_feed(p)),
         trail_(feed_),
+        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
-        crowded_(*options_.workers + 1 > usable_processors()),
         depth_(choose_depth()),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
@@ -6987,6 +7060,8 @@ class engine {
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   // a failure of the source itself
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr const char* idle =
+      parts::forward ? "the source's next sample" : "a worker to take up the batch";
   static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
@@ -7042,17 +7117,19 @@ class engine {
     }
     return 0;
   }
-  /// Slots of a light plan that are 32 KB together: what a worker takes at a time, and what a block holds at
-  /// least.
-  static constexpr std::uint64_t light_slots =
-      std::max<std::uint64_t>(1, 32'768 / sizeof(typename parts::element));
+  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t light_slots() const {
+    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
+    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
+  }
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
       if (!given.depth)
         return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots / feed_.slots_per_block(), 1, 256));
+            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
@@ -7062,22 +7139,21 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072
-               ? 4 * *options_.workers + 4
-               : few;
+    const bool small = sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144;
+    return crowded_ && small ? 8 * *options_.workers : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
   /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots);
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
     const std::uint64_t bytes = sample_bytes();
     return std::min<std::uint64_t>(block_slots(),
                                    bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots, 4096);
+    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -7100,11 +7176,7 @@ class engine {
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0)
-        watchdog_.start([this](std::string& line) {
-          explain_wait(line, counts_,
-                       parts::forward ? "the source's next sample" : "a worker to take up the batch");
-        });
+      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
@@ -7246,9 +7318,9 @@ class engine {
   session_type device_;
   std::optional<reader_type> reader_;
   feed_type feed_, trail_;
+  bool crowded_;  // threads share processors: park at once
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
-  bool crowded_;  // threads share processors: park at once
   std::size_t depth_;
   ring ring_;
   evaluator_type evaluator_;
@@ -7492,6 +7564,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     else
       engine.give_back(p);
   }
+  void take_back(batch_type& b) noexcept { b.reset(); }
 
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
@@ -7863,6 +7936,16 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   void give_back(payload_type* p) noexcept { engine.give_back(p); }
 
+  /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
+  /// given up together.
+  void take_back(batch_type& b) noexcept {
+    payload_type* p = b.forget();
+    if (p == nullptr) return;
+    if (p != counted_) return base::give_up(*p, 1);
+    ++returned_;
+    if (left_ == 0) settle_returned();
+  }
+
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
@@ -7884,7 +7967,11 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
-    if (block_ != nullptr) base::give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+    if (block_ != nullptr) {
+      block_ = nullptr;
+      returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
+    }
+    settle_returned();
   }
 
   /// Goes to a place; drops what was begun.
@@ -7913,7 +8000,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   }
 
  private:
+  void settle_returned() noexcept {
+    const std::uint32_t shares = std::exchange(returned_, 0);
+    if (shares != 0) base::give_up(*counted_, shares);
+    counted_ = nullptr;
+  }
+
   [[nodiscard]] bool take_block() {
+    settle_returned();
     payload_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
@@ -7928,12 +8022,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     }
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
-    block_ = p;
+    block_ = counted_ = p;
     return true;
   }
 
   payload_type* block_ = nullptr;  // of which batches are left to hand out
   std::size_t left_ = 0;
+  payload_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
+  std::uint32_t returned_ = 0;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8211,7 +8307,7 @@ class run {
 
   void release() {
     if constexpr (parts::batched)
-      batch_.reset();
+      core_->take_back(batch_);
     else
       row_ = nullptr;
   }
@@ -9898,6 +9994,9 @@ class from_source {
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
   static constexpr std::string_view source_name = "from";
+  static constexpr bool in_one_piece = std::is_trivially_copyable_v<element> && requires(const Range& r) {
+    { std::data(r) } -> std::convertible_to<const element*>;
+  };
 
   class reader {
    public:
@@ -9913,6 +10012,14 @@ class from_source {
         const element& sample = item;
         sink(sample);
       }
+    }
+    /// Asks the processor for a sample that is evaluated soon.
+    void touch(position p) const noexcept
+      requires in_one_piece
+    {
+      const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
+      for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(element), 2048); at += 64)
+        __builtin_prefetch(bytes + at);
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, from a few of them.
@@ -13361,6 +13468,9 @@ class webdataset {
         sink(detail::tar::tar_sample<worker>(w));
       } catch (error& e) {
         const auto& at = w.at;
+        // An offset without a file comes from a codec and counts from the field's first byte.
+        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
+          e.within("the field", at.touched);
         e.in_file(*at.url).for_key(at.tables->key(at.sample));
         e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
         throw;

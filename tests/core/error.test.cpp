@@ -58,6 +58,15 @@ TEST_CASE("core/error: facts are added as the error passes through") {
   }
 }
 
+TEST_CASE("core/error: an offset within a part becomes words, the part's own place the fact") {
+  auto e = ps::error(ps::errc::format, "the npy header lies").at_offset(12);
+  e.within("the field", 1536);
+  CHECK(std::string_view(e.what()) == "penstock: the npy header lies, at byte 12 of the field [offset 1536]");
+  auto none = ps::error(ps::errc::format, "no such thing");
+  none.within("the field", 512);
+  CHECK(std::string_view(none.what()) == "penstock: no such thing [offset 512]");
+}
+
 TEST_CASE("core/error: foreign names do not break the line") {
   const auto e =
       ps::error(ps::errc::format, "first\nsecond").for_key("a\r\nb\x1b[31m\x7f").in_file("caf\xc3\xa9");

@@ -52,6 +52,21 @@ TEST_CASE("run/front: take, skip, repeat and shard do on samples what they do on
   CHECK(read(list(2) | ps::repeat() | ps::take(5)) == std::vector<int>{0, 1, 0, 1, 0});
 }
 
+TEST_CASE("run/front: behind shard and shuffle_buffer take and skip count for all ranks together") {
+  for (const std::size_t world : {1u, 2u, 3u, 5u}) {
+    std::vector<int> taken, skipped, both;
+    for (std::size_t rank = 0; rank < world; ++rank) {
+      const auto mixed = list(23) | ps::shard(rank, world) | ps::shuffle_buffer(4, 1);
+      for (const int i : read(mixed | ps::take(7))) taken.push_back(i);
+      for (const int i : read(mixed | ps::skip(8))) skipped.push_back(i);
+      for (const int i : read(mixed | ps::skip(4) | ps::take(5))) both.push_back(i);
+    }
+    CHECK(taken.size() == 7);
+    CHECK(skipped.size() == 15);
+    CHECK(both.size() == 5);
+  }
+}
+
 TEST_CASE("run/front: a shuffle buffer gives every sample once") {
   auto all = read(list(100) | ps::shuffle_buffer(9, 1));
   CHECK(all != numbers(100));

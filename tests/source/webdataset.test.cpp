@@ -439,6 +439,25 @@ TEST_CASE("source/webdataset: a shard that is cut off behind its index is an err
   }
 }
 
+TEST_CASE("source/webdataset: what a codec finds wrong is placed in the shard") {
+  const penstock_test::temp_dir dir;
+  raw_tar().member("a.npy", "damaged").member("b.npy", "as well").end().save((dir / "s.tar").string());
+  const webdataset data(dir / "s.tar");
+  const auto reader = data.open();
+  decltype(data.open())::worker worker;
+  try {
+    reader.evaluate({0, 1}, worker, [](const auto& s) {
+      (void)s.member(0).finish();
+      throw penstock::error(penstock::errc::format, "it lies").at_offset(4);
+    });
+    FAIL("the error is lost");
+  } catch (const penstock::error& e) {
+    CHECK(e.message() == "it lies, at byte 4 of the field");
+    CHECK(e.offset() == 1536);
+    CHECK(e.key() == "b");
+  }
+}
+
 TEST_CASE("source/webdataset: real archives have the members that Python finds in them") {
   const auto root = penstock_test::test_data("tar");
   if (!root) {

@@ -86,6 +86,17 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
+  /// fact.
+  error& within(std::string_view part, std::uint64_t offset) {
+    if (offset_)
+      message_ = detail::shared_text(std::string(message()) + ", at byte " + std::to_string(*offset_) +
+                                     " of " + std::string(part));
+    offset_ = offset;
+    render();
+    return *this;
+  }
+
  private:
   error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {

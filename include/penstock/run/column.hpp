@@ -148,10 +148,10 @@ class fixed_column {
   }
   /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
   /// knows better than the compiler, which makes a string instruction of it.
-  static void copy_row(void* into, const void* from) noexcept {
+  static void copy_row(void* into, const void* values) noexcept {
     std::size_t size = row_bytes;
     if constexpr (row_bytes > 256) asm("" : "+r"(size));
-    std::memcpy(into, from, size);
+    std::memcpy(into, values, size);
   }
 
   slot_memory<Session> memory_;

@@ -209,9 +209,9 @@ class direct_feed {
   }
   void add_plain(placement_type& p, std::uint64_t count, position at) {
     const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
-    std::uint64_t from = at.index * global + whole_.begin, row = 0, step = step_;
-    for (const std::uint64_t end = step + count; step != end; ++step, from += global, row += slots)
-      p.parts.emplace_back(from, row, slots, global, position{epoch, step});
+    std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
+      p.parts.emplace_back(base, row, slots, global, position{epoch, step});
     p.slots = row;
     step_ = step - 1;
     go_on();

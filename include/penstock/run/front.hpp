@@ -172,30 +172,39 @@ inline constexpr bool mixed_after = [] {
   return found;
 }();
 
+/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
+inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
+  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
+}
+
+/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const std::tuple<Stages...>& stages) {
+auto nest_front(Up up, const std::tuple<Stages...>& stages, world dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
     const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    // take and skip count for all ranks together
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
+                                          stage.part);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
-                                          stages);
+                                          stages, dealt);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
-      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
-    else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = rank_share(stage.count, dealt);
+      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
+                                          stages, dealt);
     else
-      return nest_front<Item, I + 1, End>(std::move(up), stages);
+      return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
   }
 }
 

@@ -29,10 +29,10 @@ struct batch_part {
   position delivered;        // epoch and step as the consumer counts them
 
   batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
-  /// A whole step without lanes: positions from `from` on, and nothing to compute.
-  batch_part(std::uint64_t from, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+  /// A whole step without lanes: positions from `base` on, and nothing to compute.
+  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
              position place) noexcept
-      : view(from, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
+      : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
   [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {

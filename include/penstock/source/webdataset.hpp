@@ -104,6 +104,9 @@ class webdataset {
         sink(detail::tar::tar_sample<worker>(w));
       } catch (error& e) {
         const auto& at = w.at;
+        // An offset without a file comes from a codec and counts from the field's first byte.
+        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
+          e.within("the field", at.touched);
         e.in_file(*at.url).for_key(at.tables->key(at.sample));
         e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
         throw;
