@@ -13,6 +13,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
 #include <penstock/stage/watchdog.hpp>
@@ -23,6 +24,7 @@
 #include "support/temp_dir.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -382,5 +384,25 @@ TEST_CASE("run/engine: a run of slow numbers stops without finishing them") {
       auto run = (all | ps::filter([](std::uint64_t) { return true; }) | ps::batch(8192)).open();
     }
     { auto run = all.open(); }
+  }
+}
+
+TEST_CASE("run/engine: a batch that is ready is delivered, whatever later ones wait for") {
+  const penstock_test::deadline guard("ready batches", std::chrono::seconds(60));
+  // Crowded or not, a map that waits until the consumer has had the batch before must get its way.
+  for (const unsigned workers : {1u, 2u, ps::usable_processors(), ps::usable_processors() + 2}) {
+    std::atomic<std::uint64_t> delivered{0};
+    const auto after_the_one_before = ps::map([&delivered](const std::vector<std::uint64_t>& v) {
+      for (std::uint64_t seen = delivered.load(); seen + 4 < v[0]; seen = delivered.load())
+        delivered.wait(seen);
+      return v[0];
+    });
+    const auto plan = ps::generated(400, [](std::uint64_t x) { return std::vector<std::uint64_t>(1, x); }) |
+                      after_the_one_before | ps::batch(4) | ps::workers(workers) | ps::prefetch(16);
+    for (auto&& b : plan) {
+      delivered += b.size();
+      delivered.notify_all();
+    }
+    CHECK(delivered == 400);
   }
 }

@@ -236,15 +236,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         pieces_ = 0;
         row_ = 0;
       }
-      switch (find_in_chunk()) {
-        case selection::verdict::pass:
-          return true;
-        case selection::verdict::end:
-          end_pass();
-          break;
-        case selection::verdict::drop:
-          leave_chunk();
-          break;
+      const selection::verdict found = find_in_chunk();
+      if (found == selection::verdict::pass) return true;
+      try {
+        found == selection::verdict::end ? end_pass() : leave_chunk();
+      } catch (...) {
+        engine.request_stop();  // the place is between two chunks: nothing may go on from there
+        throw;
       }
     }
     return false;

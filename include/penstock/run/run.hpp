@@ -62,7 +62,7 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any.
+/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
