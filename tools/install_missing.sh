@@ -53,6 +53,7 @@ install_missing() {
     [ -e /usr/include/catch2 ] || wanted+=(catch2)
     [ -n "$(newest_clang)" ] || wanted+=(clang)
     command -v valgrind >/dev/null || optional+=(valgrind)
+    command -v spin >/dev/null || optional+=(spin)
   fi
 
   if [ "${#wanted[@]}" -gt 0 ] || { [ "${#optional[@]}" -gt 0 ] && command -v apt-get >/dev/null; }; then

@@ -3,3 +3,4 @@
 
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
+#include <penstock/observe/verdict.hpp>

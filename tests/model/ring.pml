@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+   The protocol of include/penstock/run/ring.hpp for the model checker spin: every interleaving of WORKERS workers,
+   one consumer and a thread that stops the ring at any moment (or never). Checked: a grain is evaluated once, only
+   while its block is open; a block is delivered when all of its grains are done; `finish` runs once a block, before
+   delivery; nobody sleeps for ever (no invalid end state), stopped or not.
+
+   Operations on words are sequentially consistent here, as those that wait and stop are in the code. A wait sleeps
+   only if the word still is what was seen, and wakes only when somebody notifies: a missing notify is a deadlock. */
+
+#ifndef BLOCKS
+#define BLOCKS 2
+#endif
+#ifndef GRAINS
+#define GRAINS 2
+#endif
+#ifndef WORKERS
+#define WORKERS 2
+#endif
+#ifndef SEQUENCES
+#define SEQUENCES 4
+#endif
+#define THREADS (WORKERS + 2)
+#define STOP 255
+#define WORD(s) ((s) + 1)
+#define NOWHERE 255
+
+byte ticket;
+byte turn[BLOCKS];
+byte ready[BLOCKS];
+byte done[BLOCKS];
+bool stopped;
+
+/* what is asserted */
+bool open_now[SEQUENCES];
+bool delivered[SEQUENCES];
+byte evaluated[SEQUENCES * GRAINS];
+byte finished[SEQUENCES];
+byte workers_left = WORKERS;
+
+/* sleeping: 2r waits for turn[r], 2r + 1 for ready[r] */
+byte asleep[THREADS];
+
+inline notify(place) {
+  d_step {
+    n = 0;
+    do
+    :: n < THREADS -> if :: asleep[n] == place -> asleep[n] = NOWHERE :: else fi; n++
+    :: else -> break
+    od;
+    n = 0
+  }
+}
+
+inline wait(word, place, wanted) {
+  do
+  :: seen = word;
+     if
+     :: stopped -> go = false; break
+     :: else
+     fi;
+     if
+     :: seen == wanted -> go = true; break
+     :: else
+     fi;
+     d_step { if :: word == seen -> asleep[_me] = place :: else fi };
+     asleep[_me] == NOWHERE
+  od
+}
+
+inline stop_ring() {
+  stopped = true;
+  k = 0;
+  do
+  :: k < BLOCKS ->
+     turn[k] = STOP;
+     notify(2 * k);
+     ready[k] = STOP;
+     notify(2 * k + 1);
+     k++
+  :: else -> break
+  od
+}
+
+inline open_block(s) {
+  open_now[s] = true;
+  turn[(s) % BLOCKS] = WORD(s);
+  if
+  :: stopped -> turn[(s) % BLOCKS] = STOP
+  :: else
+  fi;
+  notify(2 * ((s) % BLOCKS))
+}
+
+proctype worker(byte _me) {
+  byte t, s, r, seen, n;
+  bool go, last;
+  do
+  :: d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
+     wait(turn[r], 2 * r, WORD(s));
+     if
+     :: !go -> break
+     :: else
+     fi;
+     assert(open_now[s] && !delivered[s]);
+     evaluated[t]++;
+     assert(evaluated[t] == 1);
+     if
+     :: stopped -> break
+     :: else
+     fi;
+     d_step { done[r]++; last = (done[r] == GRAINS) };
+     if
+     :: last ->
+        done[r] = 0;
+        assert(!delivered[s]);
+        finished[s]++;
+        ready[r] = WORD(s);
+        if
+        :: stopped -> ready[r] = STOP
+        :: else
+        fi;
+        notify(2 * r + 1)
+     :: else
+     fi
+  od;
+  workers_left--
+}
+
+proctype consumer(byte _me) {
+  byte opened = 0, next = 0, seen, n, k;
+  bool go;
+  do
+  :: opened < SEQUENCES && opened < BLOCKS -> open_block(opened); opened++
+  :: else -> break
+  od;
+  do
+  :: next < SEQUENCES ->
+     wait(ready[next % BLOCKS], 2 * (next % BLOCKS) + 1, WORD(next));
+     if
+     :: !go -> break
+     :: else
+     fi;
+     d_step {
+       k = 0;
+       do
+       :: k < GRAINS -> assert(evaluated[next * GRAINS + k] == 1); k++
+       :: else -> break
+       od;
+       assert(finished[next] == 1);
+       delivered[next] = true;
+       open_now[next] = false;
+       k = 0
+     };
+     next++;
+     if
+     :: opened < SEQUENCES -> open_block(opened); opened++
+     :: else
+     fi
+  :: next < SEQUENCES -> break /* the loop is left early */
+  :: else -> break
+  od;
+  assert(stopped || next <= SEQUENCES);
+  stop_ring();
+  workers_left == 0 /* joined */
+}
+
+/* Another thread's request_stop, at any moment or not at all. */
+proctype stopper() {
+  byte k, n;
+  if
+  :: stop_ring()
+  :: skip
+  fi
+}
+
+init {
+  byte i;
+  atomic {
+    i = 0;
+    do
+    :: i < THREADS -> asleep[i] = NOWHERE; i++
+    :: else -> break
+    od;
+    i = 0;
+    do
+    :: i < WORKERS -> run worker(i); i++
+    :: else -> break
+    od;
+    run consumer(WORKERS);
+    run stopper()
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/observe/verdict.hpp>
+
+#include "support/catch.hpp"
+
+#include <string>
+
+namespace ps = penstock;
+
+namespace {
+
+ps::run_counters base() {
+  ps::run_counters c;
+  c.workers = 2;
+  c.seconds = 10;
+  c.batches = 100;
+  c.samples = 6400;
+  c.bytes = 640'000'000;
+  c.stages = {{"webdataset", 6400, 4.0}, {"decode<npy>", 6400, 1.0}};
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("observe/verdict: nothing is said of a run that delivered nothing") {
+  CHECK(ps::judge({}).limit == ps::bottleneck::unknown);
+  CHECK_THAT(ps::judge({}).advice, penstock_test::contains("nothing was delivered"));
+}
+
+TEST_CASE("observe/verdict: who does not wait is held back by itself") {
+  auto c = base();
+  c.stall_seconds = 0.1;
+  c.worker_busy_seconds = 5;
+  const auto v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::consumer);
+  CHECK(v.stall == Approx(0.01));
+  CHECK(v.busy == Approx(0.25));
+}
+
+TEST_CASE("observe/verdict: the busiest stage decides between reading and computing") {
+  auto c = base();
+  c.stall_seconds = 4;
+  c.worker_busy_seconds = 19.5;
+  c.waiting_for_room = 0.2;
+  auto v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::io);
+  CHECK(v.busiest == "webdataset");
+  CHECK(v.busiest_share == Approx(0.8));
+  c.stages[1].busy_seconds = 12;
+  v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::cpu);
+  CHECK_THAT(v.advice, penstock_test::contains("'decode<npy>'"));
+  c.workers = 0;
+  c.stall_seconds = 0;
+  v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::cpu);
+  CHECK_THAT(v.advice, penstock_test::contains("workers(n)"));
+}
+
+TEST_CASE("observe/verdict: a loop that waits while workers wait for room has jitter") {
+  auto c = base();
+  c.stall_seconds = 3;
+  c.worker_busy_seconds = 8;
+  c.waiting_for_room = 11;
+  CHECK(ps::judge(c).limit == ps::bottleneck::jitter);
+  c.waiting_for_room = 1;
+  c.waiting_for_input = 11;
+  const auto v = ps::judge(c);
+  CHECK(v.limit == ps::bottleneck::io);
+  CHECK_THAT(v.advice, penstock_test::contains("serial front"));
+}
+
+TEST_CASE("observe/verdict: what came since a moment is judged alone") {
+  auto early = base(), now = base();
+  early.stall_seconds = 9;
+  now.seconds = 20;
+  now.batches = 200;
+  now.samples = 12'800;
+  now.stall_seconds = 9.05;
+  CHECK(ps::judge(now).limit != ps::bottleneck::consumer);
+  CHECK(ps::judge(now, early).limit == ps::bottleneck::consumer);
+  CHECK_THAT(ps::report(now, early), penstock_test::contains("6400 samples in 10.0 s: 640 samples/s"));
+}
+
+TEST_CASE("observe/verdict: a source that costs nothing tells whether reading was it") {
+  auto real = base(), free_source = base();
+  real.stall_seconds = 4;
+  real.worker_busy_seconds = 19.5;
+  free_source.samples = 6500;
+  CHECK(ps::judge_against(real, free_source).limit == ps::bottleneck::cpu);
+  free_source.samples = 20'000;
+  const auto v = ps::judge_against(real, free_source);
+  CHECK(v.limit == ps::bottleneck::io);
+  CHECK_THAT(v.advice, penstock_test::contains("212.5% faster"));
+  real.stages[1].busy_seconds = 12;
+  CHECK(ps::judge_against(real, free_source).limit == ps::bottleneck::io);
+}
+
+TEST_CASE("observe/verdict: a report has a line per stage and ends with the verdict") {
+  auto c = base();
+  c.stall_seconds = 4;
+  c.worker_busy_seconds = 19.5;
+  CHECK(ps::report(c) ==
+        "6400 samples in 10.0 s: 640 samples/s, 64.0 MB/s, 2 workers\n"
+        "  webdataset                        80.0%     625.00 us a sample\n"
+        "  decode<npy>                       20.0%     156.25 us a sample\n"
+        "consumer waited 40.0%, workers busy 97.5%\n"
+        "I/O-bound: most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
+        "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)\n");
+}
