@@ -20,5 +20,6 @@
 #include <penstock/core/record.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/core/version.hpp>
 #include <penstock/core/whole.hpp>

@@ -735,6 +735,60 @@ struct origin {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/text.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A piece of a sentence: a text, a character or a number.
+class piece {
+ public:
+  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
+  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
+  constexpr piece(char character) noexcept
+      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
+  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
+    value_ = static_cast<std::uint64_t>(number);
+    if (kind_ == kind::negative) value_ = 0 - value_;
+  }
+  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
+
+  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
+    if (kind_ == kind::text) {
+      line.append(data_, static_cast<std::size_t>(value_));
+    } else if (kind_ == kind::character) {
+      line.push_back(static_cast<char>(value_));
+    } else {
+      char digits[24];
+      char* begin = digits + sizeof(digits);
+      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+        *--begin = static_cast<char>('0' + rest % 10);
+      if (kind_ == kind::negative) *--begin = '-';
+      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+    }
+  }
+
+ private:
+  enum class kind : unsigned char { text, character, number, negative };
+  const char* data_ = nullptr;
+  std::uint64_t value_;
+  kind kind_ = kind::text;
+};
+
+/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
+/// much of a program's compile time.
+[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) p.append_to(line);
+}
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
+  std::string line;
+  append(line, pieces);
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/error.hpp
 
 namespace penstock::inline v0_1 {
@@ -790,7 +844,25 @@ class shared_text {
 /// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
-  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
+  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
+  /// The message in pieces.
+  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
+      : code_(code), message_(detail::text(message)) {
+    render();
+  }
+  // Written out, so that places that throw call them: each is five texts.
+  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
+      : std::exception(other),
+        code_(other.code_),
+        message_(other.message_),
+        stage_(other.stage_),
+        file_(other.file_),
+        key_(other.key_),
+        line_(other.line_),
+        offset_(other.offset_),
+        at_(other.at_) {}
+  error& operator=(const error& other) noexcept = default;
+  [[gnu::cold, gnu::noinline]] ~error() override {}
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -824,7 +896,7 @@ class error : public std::exception {
   }
 
  private:
-  error& set(detail::shared_text& fact, std::string_view value) {
+  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
       fact = detail::shared_text(std::string(value));
       render();
@@ -832,7 +904,7 @@ class error : public std::exception {
     return *this;
   }
   template <class T>
-  error& set(std::optional<T>& fact, T value) {
+  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
     if (!fact) {
       fact = value;
       render();
@@ -840,20 +912,19 @@ class error : public std::exception {
     return *this;
   }
 
-  void render() {
-    std::string known;
-    const auto add = [&known](std::string_view name, std::string_view value) {
-      if (value.empty()) return;
-      known += known.empty() ? " [" : ", ";
-      known.append(name).append(" ").append(value);
+  [[gnu::cold, gnu::noinline]] void render() {
+    std::string line = detail::text({"penstock: ", message_.view()});
+    const std::size_t sentence = line.size();
+    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+      detail::append(line, value);
     };
-    add("stage", stage_.view());
-    add("file", file_.view());
-    add("key", key_.view());
-    if (offset_) add("offset", std::to_string(*offset_));
-    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
-    if (!known.empty()) known += "]";
-    std::string line = "penstock: " + std::string(message_.view()) + known;
+    if (!stage_.empty()) add("stage ", {stage_.view()});
+    if (!file_.empty()) add("file ", {file_.view()});
+    if (!key_.empty()) add("key ", {key_.view()});
+    if (offset_) add("offset ", {*offset_});
+    if (at_) add("position ", {at_->epoch, ":", at_->index});
+    if (line.size() != sentence) line += "]";
     for (char& c : line)  // names come from foreign bytes
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
     line_ = detail::shared_text(line);
@@ -897,10 +968,9 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) +
-                                    " is out of range for a real number of " + std::to_string(sizeof(T) * 8) +
-                                    " bits");
-    throw error(errc::format, "found " + detail::quoted(bytes) + " where a real number was expected");
+      throw error(errc::format, {"the number ", detail::quoted(bytes),
+                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
+    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
   }
 };
 
@@ -971,11 +1041,10 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
-                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
-                                    std::to_string(std::numeric_limits<T>::max()));
+      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
+                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
     throw error(errc::format,
-                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
+                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
   }
 };
 
@@ -1039,7 +1108,7 @@ class npy_header_parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, "the npy header " + what).at_offset(base_ + at_);
+    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
   }
   [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() noexcept {
@@ -1128,14 +1197,12 @@ class npy_header_parser {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
-                "this is not an npy file: it begins with " + quoted(file, 8) + " and not with \"\\x93NUMPY\"")
+                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format,
-                "npy version " + std::to_string(major) + "." + std::to_string(byte_at(7)) + " is not known")
-        .at_offset(6);
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {
@@ -1143,9 +1210,8 @@ class npy_header_parser {
     length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
   }
   if (length > file.size() - preamble)
-    throw error(errc::format, "the npy header says it has " + std::to_string(length) +
-                                  " bytes, but the file has only " + std::to_string(file.size() - preamble) +
-                                  " more")
+    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
+                               file.size() - preamble, " more"})
         .at_offset(8);
   npy_header header;
   npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
@@ -1162,7 +1228,7 @@ class npy_header_parser {
     empty = empty || length == 0;
     if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
       throw error(errc::format,
-                  "the npy header says shape " + to_string(header.shape) + ", which no file can hold")
+                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
           .at_offset(8);
     if (length != 0) bytes *= length;
   }
@@ -1270,8 +1336,8 @@ struct npy {
     const bytes_view file = as_bytes(in);
     const detail::npy_header header = detail::read_npy_header(file);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, "the npy file holds dtype '" + std::string(header.descr) + "', but '" +
-                                    npy_kind<T> + std::to_string(sizeof(T)) + "' was asked for")
+      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
+                                 sizeof(T), "' was asked for"})
           .at_offset(8);
     if (header.fortran && header.shape.rank() > 1)
       throw error(
@@ -1281,9 +1347,8 @@ struct npy {
     const bytes_view payload = file.subspan(header.data_offset);
     const std::uint64_t expected = detail::npy_payload(header);
     if (payload.size() != expected)
-      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
-                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
-                                    " bytes, but " + std::to_string(payload.size()) + " follow it")
+      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
           .at_offset(header.data_offset);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
@@ -1298,9 +1363,8 @@ template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
   if (shape.elements() != values.size())
-    throw error(errc::argument, "npy_bytes: shape " + to_string(shape) + " has " +
-                                    std::to_string(shape.elements()) + " elements, but " +
-                                    std::to_string(values.size()) + " values were given");
+    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
+                                 " elements, but ", values.size(), " values were given"});
   constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
                      "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
@@ -1397,8 +1461,8 @@ struct text {
     if (check) {
       const std::size_t good = detail::valid_utf8_prefix(bytes);
       if (good != bytes.size())
-        throw error(errc::format, "the text is not UTF-8: found " + detail::quoted(bytes.subspan(good), 4) +
-                                      "; text{.check = false} takes any bytes")
+        throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes.subspan(good), 4),
+                                   "; text{.check = false} takes any bytes"})
             .at_offset(good);
     }
     return text_of(bytes);
@@ -2506,7 +2570,7 @@ class whole_sample {
   [[nodiscard]] bytes_view operator[](std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i)
       if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
   }
   template <open_sample S>
   void assign(const S& sample) {
@@ -2842,7 +2906,7 @@ class simulated {
 
   [[nodiscard]] session connect() const { return session(options_); }
   [[nodiscard]] std::string describe() const {
-    return "simulated accelerator (" + std::to_string(options_.step.count()) + " us a step)";
+    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
   }
 
   /// Takes the time of one training step.
@@ -2979,8 +3043,8 @@ class bound_epochs {
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > most) {
-      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
-                                   " repeated epochs would bind them all; write shuffle before repeat");
+      throw error(errc::limit, {"a shuffle over ", count,
+                                " repeated epochs would bind them all; write shuffle before repeat"});
     }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
@@ -3119,8 +3183,7 @@ class order_chain {
   /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
-                                      std::to_string(size()))
+      throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
           .at_position(after);
     }
     return back<count>(after);
@@ -3275,8 +3338,8 @@ struct world {
 inline void world::check() const {
   const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
     if (number < limit) return;
-    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of +
-                                    " " + std::to_string(limit) + "; they count from 0")
+    throw error(errc::argument,
+                {what, " ", number, " is not below the ", of, " ", limit, "; they count from 0"})
         .in_stage("world");
   };
   below(rank, size, "rank", "world's size");
@@ -3286,9 +3349,7 @@ inline void world::check() const {
 
 inline world world::replicated(std::uint64_t k) const {
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument,
-                std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k))
-        .in_stage("world");
+    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
@@ -3312,8 +3373,8 @@ struct world_reader {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (failure != std::errc{} || end != digits.data() + digits.size()) {
-      throw error(errc::argument, "the environment says " + std::string(name) + "=" +
-                                      std::string(digits.substr(0, 80)) + ", which is not a whole number")
+      throw error(errc::argument,
+                  {"the environment says ", name, "=", digits.substr(0, 80), ", which is not a whole number"})
           .in_stage("world");
     }
     return number;
@@ -3321,8 +3382,8 @@ struct world_reader {
 
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
-    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name +
-                                    "; set both or say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
         .in_stage("world");
   }
 
@@ -3430,8 +3491,8 @@ world world::from_environment(const Lookup& lookup) {
   }
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
     if (!environment.has(name)) continue;
-    throw error(errc::argument, "the environment has " + std::string(name) +
-                                    " and no size of the world; say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
         .in_stage("world");
   }
   if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
@@ -3779,18 +3840,17 @@ struct cut {
   void check() const {
     constexpr std::uint64_t most = 0xffffffffu;
     if (global == 0 || global > most) {
-      throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
+      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
     }
     if (world == 0 || world > most)
-      throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
+      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
     if (rank >= world) {
-      throw error(errc::argument,
-                  "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
+      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
     }
     if (lanes == 0 || lanes > most)
-      throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
+      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
     if (size > std::uint64_t{1} << 63)
-      throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
+      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
   }
 
   /// Global steps per epoch.
@@ -4270,9 +4330,9 @@ class flexible_column {
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
         throw slot_error{
-            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
-                                      " with one of shape " + to_string(first) +
-                                      "; make them equal before batch, or use ragged or pad_to_longest")
+            i, error(errc::shape,
+                     {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                      to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
@@ -4301,9 +4361,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
-                                                   " beside one of shape " + to_string(entries_[0].shape) +
-                                                   ": only the first length may differ")
+        throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                                " beside one of shape ", to_string(entries_[0].shape),
+                                                ": only the first length may differ"})
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }
@@ -5262,10 +5322,8 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) +
-                                     " and this library reads up to " +
-                                     std::to_string(state::current_version) +
-                                     "; use the library that wrote it, or a newer one");
+        throw error(errc::state, {"this state is of version ", value, " and this library reads up to ",
+                                  state::current_version, "; use the library that wrote it, or a newer one"});
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -5318,7 +5376,7 @@ class state_reader {
   }
   [[noreturn]] void fail(const std::string& wanted) const {
     throw error(errc::state,
-                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
+                {"this is no state of a penstock run, or it was cut or edited: expected ", wanted})
         .at_offset(at_);
   }
 
@@ -6984,10 +7042,10 @@ class engine {
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
       throw error(errc::argument,
-                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
-                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
-                      (options_.memory ? " or memory(bytes)" : ""));
+                  {"you hold ", pool_.out(), " of ", pool_.made(),
+                   (parts_per_block_ == 1 ? " batches" : " blocks of batches"),
+                   " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
+                   (options_.memory ? " or memory(bytes)" : "")});
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
@@ -7179,8 +7237,8 @@ class engine {
       if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
-                                "); ask for fewer with workers(n)");
+      throw error(errc::io,
+                  {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
     } catch (...) {
       stop();
       throw;
@@ -7544,14 +7602,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
-                                        std::to_string(batch_size_) + ") makes it larger")
+        throw error(errc::argument,
+                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
             .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
-                                        "): a take after batch leaves fewer batches in an epoch; remove it")
+        throw error(errc::argument,
+                    {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
             .in_stage("steps");
     }
   }
@@ -8352,8 +8410,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
-                                        loser(p) + "; write steps(n) after batch");
+        throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
+                                     loser(p), "; write steps(n) after batch"});
     }
   }
   static std::string loser(const Plan& p) {
@@ -8375,7 +8433,7 @@ class run {
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
     const auto refuse = [](const std::string& why) {
-      throw error(errc::state, "this state cannot be continued here: " + why);
+      throw error(errc::state, {"this state cannot be continued here: ", why});
     };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
@@ -9011,7 +9069,7 @@ class permutation {
 
   constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
     if (n > max_size) {
-      throw error(errc::argument, "a permutation has at most 2^63 positions, not " + std::to_string(n));
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
     }
     if (n <= table_size) {
       fill_table(key);
@@ -9142,13 +9200,12 @@ class repeat_order {
   [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
-      throw error(errc::argument, "repeat() without end has only epoch 0, not " + std::to_string(epoch) +
-                                      "; write repeat(k) where epochs are wanted")
+      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
+                                   "; write repeat(k) where epochs are wanted"})
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
-      throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
-                                      ") is beyond 64 bits")
+      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
           .in_stage("repeat");
     }
     return epoch * times_;
@@ -9259,7 +9316,7 @@ struct shard_stage {
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return "shard(rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) + ")";
+    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -9497,16 +9554,14 @@ class windowed_shuffle_order {
     if (window_ == 0)
       throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
-          .in_stage("shuffle");
+      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
     }
     starts_ =
         in.starts
             ? std::move(in.starts)
             : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
-          .in_stage("shuffle");
+      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
     }
   }
 
@@ -9558,7 +9613,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
-  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -9576,8 +9631,8 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
-           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
+    return detail::text({"shuffle(seed ", seed, ", window ", shards,
+                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -9680,7 +9735,7 @@ struct skip_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -9756,7 +9811,7 @@ struct take_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -9996,28 +10051,30 @@ template <class V>
 std::string value_text(const V& value) {
   using type = std::remove_cvref_t<V>;
   if constexpr (blob<type>) {
-    return std::to_string(value.size()) + " bytes: " + first_bytes(value.finish());
+    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
   } else if constexpr (requires {
                          value.shape();
                          value.values();
                        }) {
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
-    return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
+    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
   } else if constexpr (requires {
                          value.size();
                          std::as_bytes(std::span(value.data(), value.size()));
                        }) {
-    return std::to_string(value.size()) +
-           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+    return detail::text(
+        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
   } else {
-    return "a value of " + std::to_string(sizeof(type)) + " bytes";
+    return detail::text({"a value of ", sizeof(type), " bytes"});
   }
 }
 
@@ -10064,12 +10121,12 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).item = &item;
     chain.evaluate({0, 0}, worker, sink, untimed{});
-    return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
     if (index >= orders.size())
-      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
-             std::to_string(orders.size()) + " samples\n";
+      return detail::text(
+          {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
@@ -10081,8 +10138,8 @@ template <class Source, class... Stages>
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
-           (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+                         (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
 /// The same for a source alone.
@@ -10212,7 +10269,7 @@ class from_source {
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "from(" + std::to_string(size()) + " samples in memory)";
+    return detail::text({"from(", size(), " samples in memory)"});
   }
   /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
   /// and last MiB.
@@ -10392,9 +10449,8 @@ namespace detail {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
-    throw error(errc::argument, std::string(who) +
-                                    ": the starts of shards must ascend from 0 to the number of samples, " +
-                                    std::to_string(size));
+    throw error(errc::argument,
+                {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
 }
 
@@ -10455,7 +10511,7 @@ class generated_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     penstock::fingerprint sum;
@@ -10562,7 +10618,7 @@ template <class T>
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return std::string("0x") + hex[code >> 4] + hex[code & 15]; };
+    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
     throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
                    " was asked for; see idx<T>",
                2);
@@ -10612,8 +10668,7 @@ namespace detail {
 /// file.
 [[nodiscard]] inline buffer read_whole_file(const std::string& path) {
   const auto failed = [&](const char* what) {
-    return error(errc::io,
-                 std::string("the file cannot be ") + what + ": " + std::generic_category().message(errno))
+    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
         .in_file(path);
   };
   struct descriptor {
@@ -10722,8 +10777,7 @@ class idx_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
-           ")";
+    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
   /// Of the size and the first and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -10772,13 +10826,13 @@ class idx_pair_source {
   idx_pair_source(idx_source<T> images, idx_source<Label> labels)
       : images_(std::move(images)), labels_(std::move(labels)) {
     if (labels_.file().row.rank() != 0)
-      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
-                                    to_string(labels_.file().row))
+      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
+                                 to_string(labels_.file().row)})
           .in_file(labels_.file().path)
           .at_offset(3);
     if (images_.size() != labels_.size())
-      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
-                                    std::to_string(images_.size()) + " images of " + images_.file().path)
+      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
+                                 " images of ", images_.file().path})
           .in_file(labels_.file().path)
           .at_offset(4);
   }
@@ -10786,7 +10840,7 @@ class idx_pair_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
+    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
@@ -11561,9 +11615,8 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
     at = data;
     if (has_data) {
       if (*bytes > size - data) {
-        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " +
-                                      std::to_string(*bytes) + " bytes, and " + std::to_string(size - data) +
-                                      " are left")
+        throw error(errc::format, {"the archive is cut off: the member '", path, "' has ", *bytes,
+                                   " bytes, and ", size - data, " are left"})
             .at_offset(data)
             .for_key(path);
       }
@@ -11598,16 +11651,16 @@ class index_builder {
     const auto parts = split_member(m.path);
     if (!parts) return;
     if (m.sparse) {
-      throw error(errc::format, "'" + std::string(m.path) +
-                                    "' is a sparse file, which is stored with its holes left out; write the "
-                                    "archive without --sparse")
+      throw error(errc::format, {"'", m.path,
+                                 "' is a sparse file, which is stored with its holes left out; write the "
+                                 "archive without --sparse"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
     const std::uint32_t suffix = number_of(lower_case(parts->suffix));
     if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'")
+      throw error(errc::format, {"the sample has two members '", suffixes_[suffix], "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
@@ -11681,7 +11734,7 @@ class index_builder {
 
   static void check_room(std::size_t used, const char* what) {
     if (used >= std::numeric_limits<std::uint32_t>::max()) {
-      throw error(errc::format, std::string("a shard may not have more than 4,294,967,295 ") + what);
+      throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
     }
   }
 
@@ -11831,7 +11884,7 @@ class output_file {
     static std::atomic<std::uint64_t> count{0};
     const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
-    return std::to_string(::getpid()) + "-" + std::to_string(drawn);
+    return detail::text({::getpid(), "-", drawn});
   }
 
   void flush() {
@@ -11850,8 +11903,7 @@ class output_file {
 
   [[nodiscard]] error failure(std::string_view doing) const {
     const int code = errno;
-    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
-        .in_file(path_);
+    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
   }
 
   std::string path_;
@@ -12069,7 +12121,7 @@ void append_block(buffer& out, std::string_view prefix, std::string_view name, s
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + std::to_string(rest).size();
   if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
-  return std::to_string(length) + " " + std::string(key) + "=" + std::string(value) + "\n";
+  return detail::text({length, " ", key, "=", value, "\n"});
 }
 
 /// The header of a regular file, after a pax header where its name or size needs one.
@@ -12177,7 +12229,7 @@ class tar_writer {
     if constexpr (to_file) written = sink_->commit();
     const buffer index = index_.finish(written);
     if (options_.index && !detail::tar::keep_index(name_, index.view())) {
-      throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
+      throw error(errc::io, {"cannot write the index ", detail::tar::index_path(name_)}).in_file(name_);
     }
     sink_.reset();
     return {name_, written_, index_.samples(), index_.payload(),
@@ -12492,8 +12544,8 @@ class synthetic_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const {
-    return "synthetic(" + std::to_string(options_.samples) + " samples of " + std::to_string(options_.bytes) +
-           " bytes, " + std::to_string(options_.cost.count()) + " ns each)";
+    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
+                         options_.cost.count(), " ns each)"});
   }
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -12616,8 +12668,8 @@ struct shard_set {
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
         if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
-                                         to_text(state) + ", and index_policy::require allows no other")
+          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
+                                      to_text(state), ", and index_policy::require allows no other"})
               .in_file(names[i]);
         }
       }
@@ -12706,9 +12758,9 @@ class open_indexes {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
-      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
-                                      " " + to_text(index_state::damaged) +
-                                      ", and index_policy::require allows no other")
+      throw error(errc::checksum,
+                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
+                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
     auto built =
@@ -12921,8 +12973,7 @@ class member_blob {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
     if (into.size() != size_) {
-      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
+      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
     }
     worker_->read(member_, offset_, into);
   }
@@ -12975,7 +13026,7 @@ inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr int deepest = 64;
 
 [[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, what + " in the name pattern '" + std::string(pattern) + "'");
+  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
@@ -13169,9 +13220,7 @@ inline std::string_view advice(int code) noexcept {
 }
 
 inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
-                             std::string(advice(code)))
-      .in_file(path);
+  return error(errc::io, {"cannot ", doing, ": ", sentence(code), advice(code)}).in_file(path);
 }
 
 /// A descriptor that is closed when it goes.
@@ -13222,8 +13271,7 @@ inline int open_quietly(const std::string& path) noexcept {
 inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                         const std::string& path) {
   if (offset > end || size > end - offset) {
-    throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
-                                  " bytes were wanted")
+    throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
         .in_file(path)
         .at_offset(offset);
   }
@@ -13276,7 +13324,7 @@ class descriptor_cache {
   }
 
   [[nodiscard]] lease use(object_id id) {
-    if (id >= paths_.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+    if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
     std::atomic<std::uint64_t>& word = words_[id];
     const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
     if ((before & open_bit) != 0) [[likely]] {
@@ -13326,9 +13374,8 @@ class descriptor_cache {
     const std::uint64_t word = words_[id].load(std::memory_order_acquire);
     if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
     if (seen_[id] != object_signature{} && seen_[id] != now) {
-      throw error(errc::io, "the file was changed while it was in use: it had " +
-                                std::to_string(seen_[id].size) + " bytes and has " +
-                                std::to_string(now.size) + " now; open the dataset again")
+      throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                             " bytes and has ", now.size, " now; open the dataset again"})
           .in_file(path);
     }
     seen_[id] = now;
@@ -13535,8 +13582,9 @@ class file {
     return session(std::make_shared<state>(names_, options_.descriptors));
   }
   [[nodiscard]] std::string describe() const {
-    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
-           ")";
+    return detail::text(
+        {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern),
+         ")"});
   }
 
  private:
@@ -13677,8 +13725,8 @@ class webdataset {
 
     [[nodiscard]] manifest::place locate(std::uint64_t index) const {
       if (index >= set_->shards.samples()) {
-        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                        std::to_string(set_->shards.samples()));
+        throw error(errc::argument,
+                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
       }
       return set_->shards.locate(index);
     }
@@ -13737,8 +13785,8 @@ class webdataset {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
       where = set_->where.describe();
-    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
-           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
+    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
+                         " samples, ", set_->shards.payload(), " bytes"});
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 
@@ -13791,11 +13839,11 @@ struct batch_stage {
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return "batch(" + std::to_string(size) + ", tail " +
-           (at_end == tail::drop  ? "drop"
-            : at_end == tail::pad ? "pad"
-                                  : "keep") +
-           ")";
+    return detail::text({"batch(", size, ", tail ",
+                         (at_end == tail::drop  ? "drop"
+                          : at_end == tail::pad ? "pad"
+                                                : "keep"),
+                         ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -13919,15 +13967,14 @@ std::size_t member_for(const S& sample) {
     const auto dot = member.rfind('.');
     if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
     if (found != sample.size())
-      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
-                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
-                                     "'; choose with fields<...>")
+      throw error(errc::missing, {"two members suit decode<", C::codec_name, ">: '", sample.name(found),
+                                  "' and '", member, "'; choose with fields<...>"})
           .for_key(sample.key());
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
-                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
+    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
+                                ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
         .for_key(sample.key());
   return found;
 }
@@ -14064,8 +14111,7 @@ struct decode_stage {
         return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing,
-                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+    throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})
         .for_key(sample.key());
   }
 };
@@ -14190,8 +14236,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
-                                 "'; it has: " + (has.empty() ? "none" : has))
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(sample.key());
 }
 
@@ -14383,7 +14429,7 @@ struct map_field_stage {
       return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
-  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
 
   template <class Context>
   static consteval mistake diagnose() {
@@ -14494,7 +14540,7 @@ struct memory_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
-  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
@@ -14522,7 +14568,9 @@ struct pin_and_copy_stage {
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
   }
-  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
 };
 
 inline constexpr pin_and_copy_stage<host> pin_and_copy{};
@@ -14547,7 +14595,7 @@ struct prefetch_stage {
     else
       options.ahead = value;
   }
-  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
@@ -14597,7 +14645,7 @@ struct seed_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
-  [[nodiscard]] std::string describe() const { return "seed(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
@@ -14632,7 +14680,7 @@ struct shuffle_buffer_stage {
                              : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
+    return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -14663,7 +14711,7 @@ struct steps_stage {
   static constexpr std::string_view stage_name = "steps";
   std::uint64_t count = 0;
 
-  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("steps", count);
@@ -14778,7 +14826,7 @@ struct watchdog_stage {
     options.watchdog_ms = static_cast<std::uint64_t>(value.count());
   }
   [[nodiscard]] std::string describe() const {
-    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
+    return detail::text({"watchdog(", value.count(), " ms", ")"});
   }
 };
 
@@ -14799,7 +14847,7 @@ struct workers_stage {
   unsigned value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
-  [[nodiscard]] std::string describe() const { return "workers(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }
@@ -14911,8 +14959,7 @@ class mapped_file {
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id >= state_->names->names.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
       return known != nullptr ? *known : map(id);
     }
@@ -14954,8 +15001,9 @@ class mapped_file {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
   [[nodiscard]] std::string describe() const {
-    return "mapped_file(" +
-           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+    return detail::text(
+        {"mapped_file(",
+         (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
   }
 
  private:
@@ -14998,8 +15046,7 @@ class memory_files {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
-                                      std::to_string(size) + " bytes were wanted")
+        throw error(errc::format, {"the object ends at ", all.size(), ", but ", size, " bytes were wanted"})
             .in_file(table_->names[id])
             .at_offset(offset);
       }
@@ -15028,8 +15075,7 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
       return table_->contents[id];
     }
 
@@ -15059,7 +15105,7 @@ class memory_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
   [[nodiscard]] std::string describe() const {
-    return "memory_files(" + std::to_string(names().size()) + " objects)";
+    return detail::text({"memory_files(", names().size(), " objects)"});
   }
 
  private:

@@ -123,8 +123,8 @@ class gzip_scratch {
         throw error(errc::format, "the gzip member is damaged").at_offset(at);
       if (room == most) {
         if (most == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
-        throw error(errc::limit, "the gzip content has more than " + std::to_string(limit) +
-                                     " bytes, which is the limit; raise it with gzip{.limit = ...}");
+        throw error(errc::limit, {"the gzip content has more than ", limit,
+                                  " bytes, which is the limit; raise it with gzip{.limit = ...}"});
       }
       room = std::min(most, room * 2);
     }
@@ -169,8 +169,8 @@ class gzip_bytes {
   /// Copies the content to a destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != content_.size())
-      throw error(errc::argument, "gzip_bytes: the destination has " + std::to_string(into.size()) +
-                                      " bytes, the content " + std::to_string(content_.size()));
+      throw error(errc::argument,
+                  {"gzip_bytes: the destination has ", into.size(), " bytes, the content ", content_.size()});
     if (!into.empty()) std::memcpy(into.data(), content_.data(), into.size());
   }
   /// The content, in the worker's scratch until its next use.
@@ -254,8 +254,8 @@ namespace detail {
       }
       if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < most) continue;
       if (result == LIBDEFLATE_INSUFFICIENT_SPACE && most < possible)
-        throw error(errc::limit, "the file expands to more than " + std::to_string(limit) +
-                                     " bytes, which is the limit; raise it with the last argument of idx_gz")
+        throw error(errc::limit, {"the file expands to more than ", limit,
+                                  " bytes, which is the limit; raise it with the last argument of idx_gz"})
             .in_file(path);
       throw error(errc::format, "the file is not gzip, is damaged or is cut short")
           .in_file(path)

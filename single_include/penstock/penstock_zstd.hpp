@@ -84,8 +84,7 @@ class zstd_frame_walk {
     const std::size_t size_field = size_bytes[descriptor >> 6];
     if (!single_segment) skip(1);
     if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
-      throw error(errc::format,
-                  "the zstd frame needs dictionary " + std::to_string(dictionary) + ", and none is supported")
+      throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
           .at_offset(start);
     std::uint64_t content = little(size_field);
     if (size_field == 2) content += 256;
@@ -94,8 +93,8 @@ class zstd_frame_walk {
     if (size_field == 0) {
       found_.known = false;
     } else if (content > bound) {
-      throw error(errc::format, "the zstd frame says that it holds " + std::to_string(content) +
-                                    " bytes, but its blocks hold at most " + std::to_string(bound))
+      throw error(errc::format, {"the zstd frame says that it holds ", content,
+                                 " bytes, but its blocks hold at most ", bound})
           .at_offset(start);
     }
     // no overflow: each block takes at least three bytes of input and holds less than 2^22
@@ -162,13 +161,13 @@ class zstd_scratch {
         if (bounded) beyond_limit("more than " + std::to_string(into.size()), into.size());
         [[fallthrough]];
       default:
-        throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(written));
+        throw error(errc::format, {"the zstd frame is damaged: ", ZSTD_getErrorName(written)});
     }
   }
 
   [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, "the zstd content has " + size + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with zstd{.limit = ...}");
+    throw error(errc::limit, {"the zstd content has ", size, " bytes, and the limit is ", limit,
+                              "; raise it with zstd{.limit = ...}"});
   }
 
   buffer content;
@@ -198,13 +197,12 @@ class zstd_bytes {
   /// Decompresses straight to the destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "zstd_bytes: the destination has " + std::to_string(into.size()) +
-                                      " bytes, the content " + std::to_string(size_));
+      throw error(errc::argument,
+                  {"zstd_bytes: the destination has ", into.size(), " bytes, the content ", size_});
     if (expanded_) {
       if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
     } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  "the zstd frames hold less than the " + std::to_string(size_) + " bytes that they name");
+      throw error(errc::format, {"the zstd frames hold less than the ", size_, " bytes that they name"});
     }
   }
 

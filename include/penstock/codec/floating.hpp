@@ -41,10 +41,9 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) +
-                                    " is out of range for a real number of " + std::to_string(sizeof(T) * 8) +
-                                    " bits");
-    throw error(errc::format, "found " + detail::quoted(bytes) + " where a real number was expected");
+      throw error(errc::format, {"the number ", detail::quoted(bytes),
+                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
+    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
   }
 };
 

@@ -45,11 +45,10 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
-                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
-                                    std::to_string(std::numeric_limits<T>::max()));
+      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
+                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
     throw error(errc::format,
-                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
+                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
   }
 };
 

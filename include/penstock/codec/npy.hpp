@@ -116,8 +116,8 @@ struct npy {
     const bytes_view file = as_bytes(in);
     const detail::npy_header header = detail::read_npy_header(file);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, "the npy file holds dtype '" + std::string(header.descr) + "', but '" +
-                                    npy_kind<T> + std::to_string(sizeof(T)) + "' was asked for")
+      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
+                                 sizeof(T), "' was asked for"})
           .at_offset(8);
     if (header.fortran && header.shape.rank() > 1)
       throw error(
@@ -127,9 +127,8 @@ struct npy {
     const bytes_view payload = file.subspan(header.data_offset);
     const std::uint64_t expected = detail::npy_payload(header);
     if (payload.size() != expected)
-      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
-                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
-                                    " bytes, but " + std::to_string(payload.size()) + " follow it")
+      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
           .at_offset(header.data_offset);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
@@ -144,9 +143,8 @@ template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
   if (shape.elements() != values.size())
-    throw error(errc::argument, "npy_bytes: shape " + to_string(shape) + " has " +
-                                    std::to_string(shape.elements()) + " elements, but " +
-                                    std::to_string(values.size()) + " values were given");
+    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
+                                 " elements, but ", values.size(), " values were given"});
   constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
                      "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";

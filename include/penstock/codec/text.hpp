@@ -80,8 +80,8 @@ struct text {
     if (check) {
       const std::size_t good = detail::valid_utf8_prefix(bytes);
       if (good != bytes.size())
-        throw error(errc::format, "the text is not UTF-8: found " + detail::quoted(bytes.subspan(good), 4) +
-                                      "; text{.check = false} takes any bytes")
+        throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes.subspan(good), 4),
+                                   "; text{.check = false} takes any bytes"})
             .at_offset(good);
     }
     return text_of(bytes);

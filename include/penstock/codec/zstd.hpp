@@ -46,13 +46,13 @@ class zstd_scratch {
         if (bounded) beyond_limit("more than " + std::to_string(into.size()), into.size());
         [[fallthrough]];
       default:
-        throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(written));
+        throw error(errc::format, {"the zstd frame is damaged: ", ZSTD_getErrorName(written)});
     }
   }
 
   [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, "the zstd content has " + size + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with zstd{.limit = ...}");
+    throw error(errc::limit, {"the zstd content has ", size, " bytes, and the limit is ", limit,
+                              "; raise it with zstd{.limit = ...}"});
   }
 
   buffer content;
@@ -82,13 +82,12 @@ class zstd_bytes {
   /// Decompresses straight to the destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "zstd_bytes: the destination has " + std::to_string(into.size()) +
-                                      " bytes, the content " + std::to_string(size_));
+      throw error(errc::argument,
+                  {"zstd_bytes: the destination has ", into.size(), " bytes, the content ", size_});
     if (expanded_) {
       if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
     } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  "the zstd frames hold less than the " + std::to_string(size_) + " bytes that they name");
+      throw error(errc::format, {"the zstd frames hold less than the ", size_, " bytes that they name"});
     }
   }
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/core/text.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -64,7 +67,25 @@ class shared_text {
 /// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
-  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
+  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
+  /// The message in pieces.
+  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
+      : code_(code), message_(detail::text(message)) {
+    render();
+  }
+  // Written out, so that places that throw call them: each is five texts.
+  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
+      : std::exception(other),
+        code_(other.code_),
+        message_(other.message_),
+        stage_(other.stage_),
+        file_(other.file_),
+        key_(other.key_),
+        line_(other.line_),
+        offset_(other.offset_),
+        at_(other.at_) {}
+  error& operator=(const error& other) noexcept = default;
+  [[gnu::cold, gnu::noinline]] ~error() override {}
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -98,7 +119,7 @@ class error : public std::exception {
   }
 
  private:
-  error& set(detail::shared_text& fact, std::string_view value) {
+  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
       fact = detail::shared_text(std::string(value));
       render();
@@ -106,7 +127,7 @@ class error : public std::exception {
     return *this;
   }
   template <class T>
-  error& set(std::optional<T>& fact, T value) {
+  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
     if (!fact) {
       fact = value;
       render();
@@ -114,20 +135,19 @@ class error : public std::exception {
     return *this;
   }
 
-  void render() {
-    std::string known;
-    const auto add = [&known](std::string_view name, std::string_view value) {
-      if (value.empty()) return;
-      known += known.empty() ? " [" : ", ";
-      known.append(name).append(" ").append(value);
+  [[gnu::cold, gnu::noinline]] void render() {
+    std::string line = detail::text({"penstock: ", message_.view()});
+    const std::size_t sentence = line.size();
+    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+      detail::append(line, value);
     };
-    add("stage", stage_.view());
-    add("file", file_.view());
-    add("key", key_.view());
-    if (offset_) add("offset", std::to_string(*offset_));
-    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
-    if (!known.empty()) known += "]";
-    std::string line = "penstock: " + std::string(message_.view()) + known;
+    if (!stage_.empty()) add("stage ", {stage_.view()});
+    if (!file_.empty()) add("file ", {file_.view()});
+    if (!key_.empty()) add("key ", {key_.view()});
+    if (offset_) add("offset ", {*offset_});
+    if (at_) add("position ", {at_->epoch, ":", at_->index});
+    if (line.size() != sentence) line += "]";
     for (char& c : line)  // names come from foreign bytes
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
     line_ = detail::shared_text(line);

@@ -68,7 +68,7 @@ class whole_sample {
   [[nodiscard]] bytes_view operator[](std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i)
       if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
   }
   template <open_sample S>
   void assign(const S& sample) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/text.hpp>
 #include <penstock/device/concepts.hpp>
 
 #include <algorithm>
@@ -78,7 +79,7 @@ class simulated {
 
   [[nodiscard]] session connect() const { return session(options_); }
   [[nodiscard]] std::string describe() const {
-    return "simulated accelerator (" + std::to_string(options_.step.count()) + " us a step)";
+    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
   }
 
   /// Takes the time of one training step.

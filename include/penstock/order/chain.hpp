@@ -35,8 +35,8 @@ class bound_epochs {
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > most) {
-      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
-                                   " repeated epochs would bind them all; write shuffle before repeat");
+      throw error(errc::limit, {"a shuffle over ", count,
+                                " repeated epochs would bind them all; write shuffle before repeat"});
     }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
@@ -175,8 +175,7 @@ class order_chain {
   /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
-                                      std::to_string(size()))
+      throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
           .at_position(after);
     }
     return back<count>(after);

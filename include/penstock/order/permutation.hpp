@@ -40,7 +40,7 @@ class permutation {
 
   constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
     if (n > max_size) {
-      throw error(errc::argument, "a permutation has at most 2^63 positions, not " + std::to_string(n));
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
     }
     if (n <= table_size) {
       fill_table(key);

@@ -73,13 +73,12 @@ class repeat_order {
   [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
-      throw error(errc::argument, "repeat() without end has only epoch 0, not " + std::to_string(epoch) +
-                                      "; write repeat(k) where epochs are wanted")
+      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
+                                   "; write repeat(k) where epochs are wanted"})
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
-      throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
-                                      ") is beyond 64 bits")
+      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
           .in_stage("repeat");
     }
     return epoch * times_;

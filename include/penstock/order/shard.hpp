@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 
@@ -16,7 +17,7 @@ struct shard_stage {
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return "shard(rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) + ")";
+    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/shuffle_table.hpp>
@@ -98,16 +99,14 @@ class windowed_shuffle_order {
     if (window_ == 0)
       throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
-          .in_stage("shuffle");
+      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
     }
     starts_ =
         in.starts
             ? std::move(in.starts)
             : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
-          .in_stage("shuffle");
+      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
     }
   }
 
@@ -159,7 +158,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
-  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -177,8 +176,8 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
-           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
+    return detail::text({"shuffle(seed ", seed, ", window ", shards,
+                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ struct skip_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ struct take_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);

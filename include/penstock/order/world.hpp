@@ -61,8 +61,8 @@ struct world {
 inline void world::check() const {
   const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
     if (number < limit) return;
-    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of +
-                                    " " + std::to_string(limit) + "; they count from 0")
+    throw error(errc::argument,
+                {what, " ", number, " is not below the ", of, " ", limit, "; they count from 0"})
         .in_stage("world");
   };
   below(rank, size, "rank", "world's size");
@@ -72,9 +72,7 @@ inline void world::check() const {
 
 inline world world::replicated(std::uint64_t k) const {
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument,
-                std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k))
-        .in_stage("world");
+    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
@@ -98,8 +96,8 @@ struct world_reader {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (failure != std::errc{} || end != digits.data() + digits.size()) {
-      throw error(errc::argument, "the environment says " + std::string(name) + "=" +
-                                      std::string(digits.substr(0, 80)) + ", which is not a whole number")
+      throw error(errc::argument,
+                  {"the environment says ", name, "=", digits.substr(0, 80), ", which is not a whole number"})
           .in_stage("world");
     }
     return number;
@@ -107,8 +105,8 @@ struct world_reader {
 
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
-    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name +
-                                    "; set both or say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
         .in_stage("world");
   }
 
@@ -216,8 +214,8 @@ world world::from_environment(const Lookup& lookup) {
   }
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
     if (!environment.has(name)) continue;
-    throw error(errc::argument, "the environment has " + std::string(name) +
-                                    " and no size of the world; say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
         .in_stage("world");
   }
   if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)

@@ -69,14 +69,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
-                                        std::to_string(batch_size_) + ") makes it larger")
+        throw error(errc::argument,
+                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
             .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
-                                        "): a take after batch leaves fewer batches in an epoch; remove it")
+        throw error(errc::argument,
+                    {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
             .in_stage("steps");
     }
   }

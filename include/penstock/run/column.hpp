@@ -309,9 +309,9 @@ class flexible_column {
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
         throw slot_error{
-            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
-                                      " with one of shape " + to_string(first) +
-                                      "; make them equal before batch, or use ragged or pad_to_longest")
+            i, error(errc::shape,
+                     {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                      to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
@@ -340,9 +340,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
-                                                   " beside one of shape " + to_string(entries_[0].shape) +
-                                                   ": only the first length may differ")
+        throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                                " beside one of shape ", to_string(entries_[0].shape),
+                                                ": only the first length may differ"})
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }

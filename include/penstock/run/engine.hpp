@@ -138,10 +138,10 @@ class engine {
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
       throw error(errc::argument,
-                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
-                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
-                      (options_.memory ? " or memory(bytes)" : ""));
+                  {"you hold ", pool_.out(), " of ", pool_.made(),
+                   (parts_per_block_ == 1 ? " batches" : " blocks of batches"),
+                   " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
+                   (options_.memory ? " or memory(bytes)" : "")});
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
@@ -333,8 +333,8 @@ class engine {
       if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
-                                "); ask for fewer with workers(n)");
+      throw error(errc::io,
+                  {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
     } catch (...) {
       stop();
       throw;

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/parts.hpp>
@@ -46,28 +47,30 @@ template <class V>
 std::string value_text(const V& value) {
   using type = std::remove_cvref_t<V>;
   if constexpr (blob<type>) {
-    return std::to_string(value.size()) + " bytes: " + first_bytes(value.finish());
+    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
   } else if constexpr (requires {
                          value.shape();
                          value.values();
                        }) {
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
-    return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
+    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
   } else if constexpr (requires {
                          value.size();
                          std::as_bytes(std::span(value.data(), value.size()));
                        }) {
-    return std::to_string(value.size()) +
-           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+    return detail::text(
+        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
   } else {
-    return "a value of " + std::to_string(sizeof(type)) + " bytes";
+    return detail::text({"a value of ", sizeof(type), " bytes"});
   }
 }
 
@@ -114,12 +117,12 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).item = &item;
     chain.evaluate({0, 0}, worker, sink, untimed{});
-    return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
     if (index >= orders.size())
-      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
-             std::to_string(orders.size()) + " samples\n";
+      return detail::text(
+          {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
@@ -131,8 +134,8 @@ template <class Source, class... Stages>
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
-           (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+                         (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
 /// The same for a source alone.

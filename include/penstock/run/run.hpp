@@ -339,8 +339,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
-                                        loser(p) + "; write steps(n) after batch");
+        throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
+                                     loser(p), "; write steps(n) after batch"});
     }
   }
   static std::string loser(const Plan& p) {
@@ -362,7 +362,7 @@ class run {
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
     const auto refuse = [](const std::string& why) {
-      throw error(errc::state, "this state cannot be continued here: " + why);
+      throw error(errc::state, {"this state cannot be continued here: ", why});
     };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");

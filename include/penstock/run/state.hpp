@@ -72,10 +72,8 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) +
-                                     " and this library reads up to " +
-                                     std::to_string(state::current_version) +
-                                     "; use the library that wrote it, or a newer one");
+        throw error(errc::state, {"this state is of version ", value, " and this library reads up to ",
+                                  state::current_version, "; use the library that wrote it, or a newer one"});
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -128,7 +126,7 @@ class state_reader {
   }
   [[noreturn]] void fail(const std::string& wanted) const {
     throw error(errc::state,
-                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
+                {"this is no state of a penstock run, or it was cut or edited: expected ", wanted})
         .at_offset(at_);
   }
 

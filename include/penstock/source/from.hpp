@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
 
@@ -111,7 +112,7 @@ class from_source {
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "from(" + std::to_string(size()) + " samples in memory)";
+    return detail::text({"from(", size(), " samples in memory)"});
   }
   /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
   /// and last MiB.

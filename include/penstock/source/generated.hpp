@@ -4,6 +4,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/starts.hpp>
 
@@ -68,7 +69,7 @@ class generated_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     penstock::fingerprint sum;

@@ -7,6 +7,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
 #include <penstock/source/detail/idx_file.hpp>
@@ -98,8 +99,7 @@ class idx_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
-           ")";
+    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
   /// Of the size and the first and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -148,13 +148,13 @@ class idx_pair_source {
   idx_pair_source(idx_source<T> images, idx_source<Label> labels)
       : images_(std::move(images)), labels_(std::move(labels)) {
     if (labels_.file().row.rank() != 0)
-      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
-                                    to_string(labels_.file().row))
+      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
+                                 to_string(labels_.file().row)})
           .in_file(labels_.file().path)
           .at_offset(3);
     if (images_.size() != labels_.size())
-      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
-                                    std::to_string(images_.size()) + " images of " + images_.file().path)
+      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
+                                 " images of ", images_.file().path})
           .in_file(labels_.file().path)
           .at_offset(4);
   }
@@ -162,7 +162,7 @@ class idx_pair_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
+    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));

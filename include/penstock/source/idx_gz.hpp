@@ -63,8 +63,8 @@ namespace detail {
       }
       if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < most) continue;
       if (result == LIBDEFLATE_INSUFFICIENT_SPACE && most < possible)
-        throw error(errc::limit, "the file expands to more than " + std::to_string(limit) +
-                                     " bytes, which is the limit; raise it with the last argument of idx_gz")
+        throw error(errc::limit, {"the file expands to more than ", limit,
+                                  " bytes, which is the limit; raise it with the last argument of idx_gz"})
             .in_file(path);
       throw error(errc::format, "the file is not gzip, is damaged or is cut short")
           .in_file(path)

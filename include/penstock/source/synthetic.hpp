@@ -7,6 +7,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <algorithm>
@@ -142,8 +143,8 @@ class synthetic_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const {
-    return "synthetic(" + std::to_string(options_.samples) + " samples of " + std::to_string(options_.bytes) +
-           " bytes, " + std::to_string(options_.cost.count()) + " ns each)";
+    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
+                         options_.cost.count(), " ns each)"});
   }
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {

@@ -101,7 +101,7 @@ class tar_writer {
     if constexpr (to_file) written = sink_->commit();
     const buffer index = index_.finish(written);
     if (options_.index && !detail::tar::keep_index(name_, index.view())) {
-      throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
+      throw error(errc::io, {"cannot write the index ", detail::tar::index_path(name_)}).in_file(name_);
     }
     sink_.reset();
     return {name_, written_, index_.samples(), index_.payload(),

@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/shard_set.hpp>
 #include <penstock/source/detail/tar_sample.hpp>
@@ -151,8 +152,8 @@ class webdataset {
 
     [[nodiscard]] manifest::place locate(std::uint64_t index) const {
       if (index >= set_->shards.samples()) {
-        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                        std::to_string(set_->shards.samples()));
+        throw error(errc::argument,
+                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
       }
       return set_->shards.locate(index);
     }
@@ -211,8 +212,8 @@ class webdataset {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
       where = set_->where.describe();
-    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
-           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
+    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
+                         " samples, ", set_->shards.payload(), " bytes"});
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 

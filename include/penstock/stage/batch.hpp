@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/order/tail.hpp>
 
 #include <cstdint>
@@ -40,11 +41,11 @@ struct batch_stage {
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return "batch(" + std::to_string(size) + ", tail " +
-           (at_end == tail::drop  ? "drop"
-            : at_end == tail::pad ? "pad"
-                                  : "keep") +
-           ")";
+    return detail::text({"batch(", size, ", tail ",
+                         (at_end == tail::drop  ? "drop"
+                          : at_end == tail::pad ? "pad"
+                                                : "keep"),
+                         ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {

@@ -59,15 +59,14 @@ std::size_t member_for(const S& sample) {
     const auto dot = member.rfind('.');
     if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
     if (found != sample.size())
-      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
-                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
-                                     "'; choose with fields<...>")
+      throw error(errc::missing, {"two members suit decode<", C::codec_name, ">: '", sample.name(found),
+                                  "' and '", member, "'; choose with fields<...>"})
           .for_key(sample.key());
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
-                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
+    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
+                                ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
         .for_key(sample.key());
   return found;
 }
@@ -204,8 +203,7 @@ struct decode_stage {
         return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing,
-                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+    throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})
         .for_key(sample.key());
   }
 };

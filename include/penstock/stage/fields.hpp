@@ -85,8 +85,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
-                                 "'; it has: " + (has.empty() ? "none" : has))
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(sample.key());
 }
 

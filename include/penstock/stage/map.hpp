@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -127,7 +128,7 @@ struct map_field_stage {
       return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
-  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
 
   template <class Context>
   static consteval mistake diagnose() {

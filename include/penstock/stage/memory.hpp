@@ -3,6 +3,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <cstdint>
 #include <string>
@@ -18,7 +19,7 @@ struct memory_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
-  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/host.hpp>
 
@@ -27,7 +28,9 @@ struct pin_and_copy_stage {
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
   }
-  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
 };
 
 inline constexpr pin_and_copy_stage<host> pin_and_copy{};

@@ -3,6 +3,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ struct prefetch_stage {
     else
       options.ahead = value;
   }
-  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct shuffle_buffer_stage {
                              : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
+    return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {

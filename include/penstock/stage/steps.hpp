@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <cstdint>
 #include <string>
@@ -20,7 +21,7 @@ struct steps_stage {
   static constexpr std::string_view stage_name = "steps";
   std::uint64_t count = 0;
 
-  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("steps", count);

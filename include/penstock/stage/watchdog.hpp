@@ -3,6 +3,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -22,7 +23,7 @@ struct watchdog_stage {
     options.watchdog_ms = static_cast<std::uint64_t>(value.count());
   }
   [[nodiscard]] std::string describe() const {
-    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
+    return detail::text({"watchdog(", value.count(), " ms", ")"});
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ struct workers_stage {
   unsigned value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
-  [[nodiscard]] std::string describe() const { return "workers(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }

@@ -24,7 +24,7 @@ inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr int deepest = 64;
 
 [[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, what + " in the name pattern '" + std::string(pattern) + "'");
+  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/descriptor_cache.hpp>
@@ -188,8 +189,9 @@ class file {
     return session(std::make_shared<state>(names_, options_.descriptors));
   }
   [[nodiscard]] std::string describe() const {
-    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
-           ")";
+    return detail::text(
+        {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern),
+         ")"});
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/paths.hpp>
@@ -127,8 +128,7 @@ class mapped_file {
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id >= state_->names->names.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
       return known != nullptr ? *known : map(id);
     }
@@ -170,8 +170,9 @@ class mapped_file {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
   [[nodiscard]] std::string describe() const {
-    return "mapped_file(" +
-           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+    return detail::text(
+        {"mapped_file(",
+         (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <cstdint>
@@ -43,8 +44,7 @@ class memory_files {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
-                                      std::to_string(size) + " bytes were wanted")
+        throw error(errc::format, {"the object ends at ", all.size(), ", but ", size, " bytes were wanted"})
             .in_file(table_->names[id])
             .at_offset(offset);
       }
@@ -73,8 +73,7 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
       return table_->contents[id];
     }
 
@@ -104,7 +103,7 @@ class memory_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
   [[nodiscard]] std::string describe() const {
-    return "memory_files(" + std::to_string(names().size()) + " objects)";
+    return detail::text({"memory_files(", names().size(), " objects)"});
   }
 
  private:

@@ -67,7 +67,7 @@ class npy_header_parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, "the npy header " + what).at_offset(base_ + at_);
+    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
   }
   [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() noexcept {
@@ -156,14 +156,12 @@ class npy_header_parser {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
-                "this is not an npy file: it begins with " + quoted(file, 8) + " and not with \"\\x93NUMPY\"")
+                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format,
-                "npy version " + std::to_string(major) + "." + std::to_string(byte_at(7)) + " is not known")
-        .at_offset(6);
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {
@@ -171,9 +169,8 @@ class npy_header_parser {
     length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
   }
   if (length > file.size() - preamble)
-    throw error(errc::format, "the npy header says it has " + std::to_string(length) +
-                                  " bytes, but the file has only " + std::to_string(file.size() - preamble) +
-                                  " more")
+    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
+                               file.size() - preamble, " more"})
         .at_offset(8);
   npy_header header;
   npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
@@ -190,7 +187,7 @@ class npy_header_parser {
     empty = empty || length == 0;
     if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
       throw error(errc::format,
-                  "the npy header says shape " + to_string(header.shape) + ", which no file can hold")
+                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
           .at_offset(8);
     if (length != 0) bytes *= length;
   }

@@ -70,8 +70,7 @@ class zstd_frame_walk {
     const std::size_t size_field = size_bytes[descriptor >> 6];
     if (!single_segment) skip(1);
     if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
-      throw error(errc::format,
-                  "the zstd frame needs dictionary " + std::to_string(dictionary) + ", and none is supported")
+      throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
           .at_offset(start);
     std::uint64_t content = little(size_field);
     if (size_field == 2) content += 256;
@@ -80,8 +79,8 @@ class zstd_frame_walk {
     if (size_field == 0) {
       found_.known = false;
     } else if (content > bound) {
-      throw error(errc::format, "the zstd frame says that it holds " + std::to_string(content) +
-                                    " bytes, but its blocks hold at most " + std::to_string(bound))
+      throw error(errc::format, {"the zstd frame says that it holds ", content,
+                                 " bytes, but its blocks hold at most ", bound})
           .at_offset(start);
     }
     // no overflow: each block takes at least three bytes of input and holds less than 2^22

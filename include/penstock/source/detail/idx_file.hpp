@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,7 @@ template <class T>
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return std::string("0x") + hex[code >> 4] + hex[code & 15]; };
+    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
     throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
                    " was asked for; see idx<T>",
                2);

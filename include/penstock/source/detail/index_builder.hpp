@@ -30,16 +30,16 @@ class index_builder {
     const auto parts = split_member(m.path);
     if (!parts) return;
     if (m.sparse) {
-      throw error(errc::format, "'" + std::string(m.path) +
-                                    "' is a sparse file, which is stored with its holes left out; write the "
-                                    "archive without --sparse")
+      throw error(errc::format, {"'", m.path,
+                                 "' is a sparse file, which is stored with its holes left out; write the "
+                                 "archive without --sparse"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
     const std::uint32_t suffix = number_of(lower_case(parts->suffix));
     if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'")
+      throw error(errc::format, {"the sample has two members '", suffixes_[suffix], "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
@@ -113,7 +113,7 @@ class index_builder {
 
   static void check_room(std::size_t used, const char* what) {
     if (used >= std::numeric_limits<std::uint32_t>::max()) {
-      throw error(errc::format, std::string("a shard may not have more than 4,294,967,295 ") + what);
+      throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
     }
   }
 

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <fcntl.h>
@@ -111,7 +112,7 @@ class output_file {
     static std::atomic<std::uint64_t> count{0};
     const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
-    return std::to_string(::getpid()) + "-" + std::to_string(drawn);
+    return detail::text({::getpid(), "-", drawn});
   }
 
   void flush() {
@@ -130,8 +131,7 @@ class output_file {
 
   [[nodiscard]] error failure(std::string_view doing) const {
     const int code = errno;
-    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
-        .in_file(path_);
+    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
   }
 
   std::string path_;

@@ -59,8 +59,8 @@ struct shard_set {
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
         if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
-                                         to_text(state) + ", and index_policy::require allows no other")
+          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
+                                      to_text(state), ", and index_policy::require allows no other"})
               .in_file(names[i]);
         }
       }
@@ -149,9 +149,9 @@ class open_indexes {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
-      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
-                                      " " + to_text(index_state::damaged) +
-                                      ", and index_policy::require allows no other")
+      throw error(errc::checksum,
+                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
+                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
     auto built =

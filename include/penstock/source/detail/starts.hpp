@@ -20,9 +20,8 @@ namespace detail {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
-    throw error(errc::argument, std::string(who) +
-                                    ": the starts of shards must ascend from 0 to the number of samples, " +
-                                    std::to_string(size));
+    throw error(errc::argument,
+                {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/detail/tar_header.hpp>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ void append_block(buffer& out, std::string_view prefix, std::string_view name, s
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + std::to_string(rest).size();
   if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
-  return std::to_string(length) + " " + std::string(key) + "=" + std::string(value) + "\n";
+  return detail::text({length, " ", key, "=", value, "\n"});
 }
 
 /// The header of a regular file, after a pax header where its name or size needs one.

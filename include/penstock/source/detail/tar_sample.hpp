@@ -204,8 +204,7 @@ class member_blob {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
     if (into.size() != size_) {
-      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
+      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
     }
     worker_->read(member_, offset_, into);
   }

@@ -170,9 +170,8 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
     at = data;
     if (has_data) {
       if (*bytes > size - data) {
-        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " +
-                                      std::to_string(*bytes) + " bytes, and " + std::to_string(size - data) +
-                                      " are left")
+        throw error(errc::format, {"the archive is cut off: the member '", path, "' has ", *bytes,
+                                   " bytes, and ", size - data, " are left"})
             .at_offset(data)
             .for_key(path);
       }

@@ -21,8 +21,7 @@ namespace detail {
 /// file.
 [[nodiscard]] inline buffer read_whole_file(const std::string& path) {
   const auto failed = [&](const char* what) {
-    return error(errc::io,
-                 std::string("the file cannot be ") + what + ": " + std::generic_category().message(errno))
+    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
         .in_file(path);
   };
   struct descriptor {

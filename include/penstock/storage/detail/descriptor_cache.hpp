@@ -60,7 +60,7 @@ class descriptor_cache {
   }
 
   [[nodiscard]] lease use(object_id id) {
-    if (id >= paths_.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+    if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
     std::atomic<std::uint64_t>& word = words_[id];
     const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
     if ((before & open_bit) != 0) [[likely]] {
@@ -110,9 +110,8 @@ class descriptor_cache {
     const std::uint64_t word = words_[id].load(std::memory_order_acquire);
     if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
     if (seen_[id] != object_signature{} && seen_[id] != now) {
-      throw error(errc::io, "the file was changed while it was in use: it had " +
-                                std::to_string(seen_[id].size) + " bytes and has " +
-                                std::to_string(now.size) + " now; open the dataset again")
+      throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                             " bytes and has ", now.size, " now; open the dataset again"})
           .in_file(path);
     }
     seen_[id] = now;

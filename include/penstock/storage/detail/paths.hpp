@@ -39,9 +39,7 @@ inline std::string_view advice(int code) noexcept {
 }
 
 inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
-                             std::string(advice(code)))
-      .in_file(path);
+  return error(errc::io, {"cannot ", doing, ": ", sentence(code), advice(code)}).in_file(path);
 }
 
 /// A descriptor that is closed when it goes.
@@ -92,8 +90,7 @@ inline int open_quietly(const std::string& path) noexcept {
 inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                         const std::string& path) {
   if (offset > end || size > end - offset) {
-    throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
-                                  " bytes were wanted")
+    throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
         .in_file(path)
         .at_offset(offset);
   }

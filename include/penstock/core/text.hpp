@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::inline v0_1::detail {
+
+/// A piece of a sentence: a text, a character or a number.
+class piece {
+ public:
+  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
+  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
+  constexpr piece(char character) noexcept
+      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
+  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
+    value_ = static_cast<std::uint64_t>(number);
+    if (kind_ == kind::negative) value_ = 0 - value_;
+  }
+  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
+
+  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
+    if (kind_ == kind::text) {
+      line.append(data_, static_cast<std::size_t>(value_));
+    } else if (kind_ == kind::character) {
+      line.push_back(static_cast<char>(value_));
+    } else {
+      char digits[24];
+      char* begin = digits + sizeof(digits);
+      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+        *--begin = static_cast<char>('0' + rest % 10);
+      if (kind_ == kind::negative) *--begin = '-';
+      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+    }
+  }
+
+ private:
+  enum class kind : unsigned char { text, character, number, negative };
+  const char* data_ = nullptr;
+  std::uint64_t value_;
+  kind kind_ = kind::text;
+};
+
+/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
+/// much of a program's compile time.
+[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) p.append_to(line);
+}
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
+  std::string line;
+  append(line, pieces);
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail
