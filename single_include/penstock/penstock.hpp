@@ -2866,7 +2866,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(std::make_shared<account>()) {}
+  explicit simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -5436,7 +5436,7 @@ class chunk_feed {
   using placement_type = placement<binding>;
 
   chunk_feed(const Plan& p, std::uint64_t chunk)
-      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+      : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
@@ -6132,8 +6132,8 @@ class direct_feed {
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ =
-        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    shared_ = std::shared_ptr<const arithmetic>(
+        new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
@@ -8220,7 +8220,7 @@ class run {
   };
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
+      : core_(new core_type(p, options, std::move(token))) {
     check_lockstep(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
@@ -9167,7 +9167,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      auto all = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }
@@ -9546,7 +9546,7 @@ class windowed_shuffle_order {
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -9556,10 +9556,9 @@ class windowed_shuffle_order {
     if (lanes_ == 0 || lanes_ > most_lanes) {
       throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
     }
-    starts_ =
-        in.starts
-            ? std::move(in.starts)
-            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
+    starts_ = in.starts ? std::move(in.starts)
+                        : std::shared_ptr<const std::vector<std::uint64_t>>(
+                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
       throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
     }
@@ -9595,8 +9594,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
-                                                              detail::shuffle_key(seed_, epoch));
+    std::shared_ptr<const detail::shuffle_table> made(
+        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;
@@ -9701,7 +9700,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }
@@ -9779,7 +9778,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);
@@ -10264,7 +10263,7 @@ class from_source {
     std::shared_ptr<const Range> range_;
   };
 
-  explicit from_source(Range range) : range_(std::make_shared<const Range>(std::move(range))) {}
+  explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
@@ -10373,14 +10372,14 @@ class from_forward_source {
     std::optional<cursor> cursor_;
   };
 
-  explicit from_forward_source(Range range) : range_(std::make_shared<shared_range>(std::move(range))) {}
+  explicit from_forward_source(Range range) : range_(new shared_range(std::move(range))) {}
 
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
   [[nodiscard]] reader open() const {
     if constexpr (copied)
-      return reader(std::make_shared<shared_range>(range_->range));
+      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
     else
       return reader(range_);
   }
@@ -10451,7 +10450,8 @@ namespace detail {
       !std::is_sorted(starts.begin(), starts.end()))
     throw error(errc::argument,
                 {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
-  return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+  return std::shared_ptr<const std::vector<std::uint64_t>>(
+      new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 }  // namespace detail
@@ -10771,8 +10771,7 @@ class idx_source {
 
   /// Takes the bytes of a file; `path` is for messages.
   idx_source(buffer bytes, std::string path)
-      : file_(std::make_shared<const detail::idx_file>(
-            detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
@@ -10927,8 +10926,8 @@ class manifest {
 
   manifest() : manifest(std::vector<shard>{}) {}
   explicit manifest(std::vector<shard> shards) {
-    auto made = std::make_shared<tables>();
-    auto begins = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<tables> made(new tables());
+    std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
     penstock::fingerprint mark;
     mark.add("manifest", shards.size());
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -12002,7 +12001,7 @@ class loaded_index {
       made->mapped_ = {static_cast<const std::byte*>(where), size};
       return checked(std::move(made), made->mapped_);
     }
-    auto copy = std::make_shared<buffer>(size);
+    std::shared_ptr<buffer> copy(new buffer(size));
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
     return from_buffer(std::move(copy));
   }
@@ -12538,7 +12537,8 @@ class synthetic_source {
     const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
     for (std::uint64_t i = 0; i <= options.shards; ++i)
       starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-    starts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+    starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
+        new const std::vector<std::uint64_t>(std::move(starts)));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
@@ -12681,7 +12681,8 @@ struct shard_set {
     }
     for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
       const std::size_t i = missing[m];
-      auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(i), names[i]));
+      std::shared_ptr<const buffer> built(
+          new const buffer(build_index(session, static_cast<object_id>(i), names[i])));
       headers[i] = *index_header::load(built->view());
       signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
       if (!keep(i, *built)) in_memory[i] = std::move(built);
@@ -12763,8 +12764,8 @@ class open_indexes {
                    to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built =
-        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    auto built = std::shared_ptr<const buffer>(
+        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
     set_->keep(shard, *built);
     return loaded_index::from_buffer(std::move(built));
   }
@@ -13570,16 +13571,15 @@ class file {
   };
 
   explicit file(std::string_view pattern, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit file(std::vector<std::string> paths, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   file(std::initializer_list<const char*> paths, file_options options = {})
       : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
-    return session(std::make_shared<state>(names_, options_.descriptors));
+    return session(std::shared_ptr<state>(new state(names_, options_.descriptors)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::text(
@@ -13761,7 +13761,7 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
+      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -14991,15 +14991,16 @@ class mapped_file {
   };
 
   explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
       : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
+  [[nodiscard]] session connect() const {
+    return session(std::shared_ptr<state>(new state(names_, options_)));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::text(
         {"mapped_file(",
@@ -15082,10 +15083,10 @@ class memory_files {
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(std::make_shared<table>()) {}
+  memory_files() : table_(new table()) {}
 
   memory_files& add(std::string_view name, bytes_view bytes) & {
-    auto copy = std::make_shared<buffer>(bytes.size());
+    std::shared_ptr<buffer> copy(new buffer(bytes.size()));
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
@@ -15114,7 +15115,7 @@ class memory_files {
       if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
     }
     // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
-    auto grown = std::make_shared<table>(*table_);
+    std::shared_ptr<table> grown(new table(*table_));
     grown->names.emplace_back(name);
     grown->contents.push_back(bytes);
     grown->owned.push_back(std::move(owner));

@@ -39,7 +39,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(std::make_shared<account>()) {}
+  explicit simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:

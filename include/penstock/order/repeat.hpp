@@ -40,7 +40,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      auto all = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }

@@ -91,7 +91,7 @@ class windowed_shuffle_order {
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -101,10 +101,9 @@ class windowed_shuffle_order {
     if (lanes_ == 0 || lanes_ > most_lanes) {
       throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
     }
-    starts_ =
-        in.starts
-            ? std::move(in.starts)
-            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
+    starts_ = in.starts ? std::move(in.starts)
+                        : std::shared_ptr<const std::vector<std::uint64_t>>(
+                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
       throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
     }
@@ -140,8 +139,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
-                                                              detail::shuffle_key(seed_, epoch));
+    std::shared_ptr<const detail::shuffle_table> made(
+        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;

@@ -31,7 +31,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }

@@ -28,7 +28,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);

@@ -44,7 +44,7 @@ class chunk_feed {
   using placement_type = placement<binding>;
 
   chunk_feed(const Plan& p, std::uint64_t chunk)
-      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+      : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {

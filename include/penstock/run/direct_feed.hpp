@@ -61,8 +61,8 @@ class direct_feed {
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ =
-        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    shared_ = std::shared_ptr<const arithmetic>(
+        new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;

@@ -149,7 +149,7 @@ class run {
   };
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
+      : core_(new core_type(p, options, std::move(token))) {
     check_lockstep(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();

@@ -107,7 +107,7 @@ class from_source {
     std::shared_ptr<const Range> range_;
   };
 
-  explicit from_source(Range range) : range_(std::make_shared<const Range>(std::move(range))) {}
+  explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
@@ -216,14 +216,14 @@ class from_forward_source {
     std::optional<cursor> cursor_;
   };
 
-  explicit from_forward_source(Range range) : range_(std::make_shared<shared_range>(std::move(range))) {}
+  explicit from_forward_source(Range range) : range_(new shared_range(std::move(range))) {}
 
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
   [[nodiscard]] reader open() const {
     if constexpr (copied)
-      return reader(std::make_shared<shared_range>(range_->range));
+      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
     else
       return reader(range_);
   }

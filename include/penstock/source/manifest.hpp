@@ -39,8 +39,8 @@ class manifest {
 
   manifest() : manifest(std::vector<shard>{}) {}
   explicit manifest(std::vector<shard> shards) {
-    auto made = std::make_shared<tables>();
-    auto begins = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<tables> made(new tables());
+    std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
     penstock::fingerprint mark;
     mark.add("manifest", shards.size());
     for (std::size_t i = 0; i < shards.size(); ++i) {

@@ -137,7 +137,8 @@ class synthetic_source {
     const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
     for (std::uint64_t i = 0; i <= options.shards; ++i)
       starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-    starts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+    starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
+        new const std::vector<std::uint64_t>(std::move(starts)));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }

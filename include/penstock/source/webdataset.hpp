@@ -188,7 +188,7 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
+      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})

@@ -177,16 +177,15 @@ class file {
   };
 
   explicit file(std::string_view pattern, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit file(std::vector<std::string> paths, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   file(std::initializer_list<const char*> paths, file_options options = {})
       : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
-    return session(std::make_shared<state>(names_, options_.descriptors));
+    return session(std::shared_ptr<state>(new state(names_, options_.descriptors)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::text(

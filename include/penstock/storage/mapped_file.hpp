@@ -160,15 +160,16 @@ class mapped_file {
   };
 
   explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
       : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
+  [[nodiscard]] session connect() const {
+    return session(std::shared_ptr<state>(new state(names_, options_)));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::text(
         {"mapped_file(",

@@ -80,10 +80,10 @@ class memory_files {
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(std::make_shared<table>()) {}
+  memory_files() : table_(new table()) {}
 
   memory_files& add(std::string_view name, bytes_view bytes) & {
-    auto copy = std::make_shared<buffer>(bytes.size());
+    std::shared_ptr<buffer> copy(new buffer(bytes.size()));
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
@@ -112,7 +112,7 @@ class memory_files {
       if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
     }
     // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
-    auto grown = std::make_shared<table>(*table_);
+    std::shared_ptr<table> grown(new table(*table_));
     grown->names.emplace_back(name);
     grown->contents.push_back(bytes);
     grown->owned.push_back(std::move(owner));

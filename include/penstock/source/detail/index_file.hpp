@@ -105,7 +105,7 @@ class loaded_index {
       made->mapped_ = {static_cast<const std::byte*>(where), size};
       return checked(std::move(made), made->mapped_);
     }
-    auto copy = std::make_shared<buffer>(size);
+    std::shared_ptr<buffer> copy(new buffer(size));
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
     return from_buffer(std::move(copy));
   }

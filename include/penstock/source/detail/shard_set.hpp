@@ -72,7 +72,8 @@ struct shard_set {
     }
     for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
       const std::size_t i = missing[m];
-      auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(i), names[i]));
+      std::shared_ptr<const buffer> built(
+          new const buffer(build_index(session, static_cast<object_id>(i), names[i])));
       headers[i] = *index_header::load(built->view());
       signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
       if (!keep(i, *built)) in_memory[i] = std::move(built);
@@ -154,8 +155,8 @@ class open_indexes {
                    to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built =
-        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    auto built = std::shared_ptr<const buffer>(
+        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
     set_->keep(shard, *built);
     return loaded_index::from_buffer(std::move(built));
   }

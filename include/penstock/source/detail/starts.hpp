@@ -22,7 +22,8 @@ namespace detail {
       !std::is_sorted(starts.begin(), starts.end()))
     throw error(errc::argument,
                 {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
-  return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+  return std::shared_ptr<const std::vector<std::uint64_t>>(
+      new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 }  // namespace detail
