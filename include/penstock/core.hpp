@@ -12,6 +12,7 @@
 #include <penstock/core/name.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/options.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>

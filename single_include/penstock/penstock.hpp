@@ -1997,6 +1997,79 @@ struct run_options {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/pack.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <std::size_t I, class T>
+struct pack_slot {
+  [[no_unique_address]] T value{};
+};
+
+template <class Numbers, class... Ts>
+struct pack_slots;
+template <std::size_t... Is, class... Ts>
+struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
+  /// Calls `f` with all values at once.
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) const {
+    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
+  }
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) {
+    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
+  }
+};
+
+}  // namespace detail
+
+/// Values of different types, side by side. An aggregate: a std::tuple costs a program's compilation a dozen
+/// functions for each type in it, and as many again each time a stage is appended.
+template <class... Ts>
+struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
+  static constexpr std::size_t size = sizeof...(Ts);
+};
+
+namespace detail {
+
+/// The value at place I.
+template <std::size_t I, class T>
+[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+template <std::size_t I, class T>
+[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+
+template <std::size_t I, class T>
+std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
+template <std::size_t I, class Pack>
+using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
+
+template <class... Ts>
+[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return pack<std::remove_cvref_t<Ts>...>{
+        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return pack<As..., Bs...>{
+        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
+         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
+  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/part.hpp
 
 /// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
@@ -2182,12 +2255,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = std::tuple<Stages...>;
+  using stages_type = pack<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// What an element is at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, std::tuple<Stages...> stages = {})
+  constexpr explicit plan(Source source, pack<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
@@ -2216,14 +2289,14 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(std::tuple<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const std::tuple<Stages...>& stages() const noexcept { return stages_; }
+  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] std::tuple<Stages...> stages_;
+  [[no_unique_address]] pack<Stages...> stages_;
 };
 
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
@@ -2367,11 +2440,11 @@ struct diagnose_all<Context, Stage, Rest...>
 
 template <class T>
 struct parts_of {
-  using type = std::tuple<T>;
+  using type = pack<T>;
 };
 template <class... Stages>
 struct parts_of<segment<Stages...>> {
-  using type = std::tuple<Stages...>;
+  using type = pack<Stages...>;
 };
 
 template <class T>
@@ -2386,7 +2459,7 @@ struct plan_context<plan<Source, Stages...>> {
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, std::tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
@@ -2436,15 +2509,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return std::tuple<std::remove_cvref_t<T>>(std::forward<T>(x));
+    return make_pack(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, std::tuple<Stages...> stages) {
+constexpr auto make_plan(Source source, pack<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(std::tuple<Stages...> stages) {
+constexpr auto make_segment(pack<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -2472,15 +2545,14 @@ template <class Left, class Right>
       explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(),
-                               std::tuple_cat(std::forward<Left>(left).stages(),
-                                              detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
+                                                           detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
     } else {
-      return detail::make_segment(std::tuple_cat(detail::stages_tuple(std::forward<Left>(left)),
-                                                 detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_segment(detail::join(detail::stages_tuple(std::forward<Left>(left)),
+                                               detail::stages_tuple(std::forward<Right>(right))));
     }
   }
 }
@@ -3105,7 +3177,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_tuple = std::tuple<Orders...>;
+  using order_pack = pack<Orders...>;
 
   /// Whether a stage after number i gives it epochs other than the chain's.
   template <std::size_t I>
@@ -3119,14 +3191,14 @@ class order_chain {
 
   template <std::size_t I>
   using level = std::conditional_t<many_epochs<I>(),
-                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
-                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
+                                   detail::bound_epochs<typename detail::type_at<I, order_pack>::bound>,
+                                   detail::bound_epoch<typename detail::type_at<I, order_pack>::bound>>;
 
   template <class Numbers>
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = std::tuple<level<I>...>;
+    using type = pack<level<I>...>;
   };
 
  public:
@@ -3148,7 +3220,7 @@ class order_chain {
       if constexpr (Left == 0) {
         return at;
       } else {
-        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
+        return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
       }
     }
 
@@ -3156,7 +3228,7 @@ class order_chain {
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
 
-  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+  explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
   /// Positions per epoch after the last stage.
   [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
@@ -3166,7 +3238,7 @@ class order_chain {
     if constexpr (count == 0) {
       return in_;
     } else {
-      return std::get<count - 1>(orders_).output();
+      return detail::at<count - 1>(orders_).output();
     }
   }
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
@@ -3175,7 +3247,7 @@ class order_chain {
     const auto look = [&found](const auto& stage) {
       if constexpr (requires { stage.lanes(); }) found = stage.lanes();
     };
-    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
+    orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
     return found;
   }
 
@@ -3196,7 +3268,7 @@ class order_chain {
     const auto step = [&found](const auto& stage) {
       if (found) found = stage.position_of(*found);
     };
-    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
+    orders_.apply([&step](const auto&... stages) { (step(stages), ...); });
     return found;
   }
 
@@ -3222,7 +3294,7 @@ class order_chain {
     if constexpr (Left == 0) {
       return in_.size;
     } else {
-      return std::get<Left - 1>(orders_).size();
+      return detail::at<Left - 1>(orders_).size();
     }
   }
 
@@ -3231,15 +3303,15 @@ class order_chain {
     if constexpr (Left == 0) {
       return at;
     } else {
-      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
+      return back<Left - 1>(detail::at<Left - 1>(orders_).bind(at.epoch)(at.index));
     }
   }
 
   template <std::size_t Left>
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
-      const auto& stage = std::get<Left - 1>(orders_);
-      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      const auto& stage = detail::at<Left - 1>(orders_);
+      detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
         if constexpr (requires { stage.reach(after); }) {
           after = stage.reach(after);
@@ -3253,23 +3325,22 @@ class order_chain {
   }
 
   order_input in_;
-  order_tuple orders_;
+  order_pack orders_;
 };
 
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out),
-                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -3277,7 +3348,7 @@ template <class... Made, class Stage, class... Rest>
 /// The chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
+  return detail::extend_chain(in, in, pack<>{}, stages...);
 }
 
 /// The type that `make_order_chain` gives for these stages.
@@ -3513,7 +3584,7 @@ template <class Tuple>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<std::tuple<Stages...>> {
+struct parts_in<pack<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The place of the first stage of a kind, or `count`.
@@ -3533,25 +3604,21 @@ struct parts_in<std::tuple<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
-template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
-auto keep_order(const Stage& stage) {
-  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
-    return std::tuple<Stage>(stage);
-  else
-    return std::tuple<>();
-}
-
-/// The order stages that stand at places [First, Last).
-template <std::size_t First, std::size_t Last, class... Stages>
-auto orders_between(const std::tuple<Stages...>& stages) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
-  }(std::index_sequence_for<Stages...>{});
+/// The order stages that stand at places [First, Last), behind those that were found.
+template <std::size_t First, std::size_t Last, class... Stages, class... Found>
+auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+  if constexpr (First == Last || First >= sizeof...(Stages)) {
+    return found;
+  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+  } else {
+    return orders_between<First + 1, Last>(stages, std::move(found));
+  }
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
-  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
+auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+  return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
 }  // namespace detail
@@ -3600,7 +3667,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return std::get<in::shard>(p.stages()).part;
+    return detail::at<in::shard>(p.stages()).part;
   else
     return world{};
 }
@@ -3614,7 +3681,7 @@ run_options options_of(const Plan& p) {
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& stage = std::get<I>(p.stages());
+      const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
         if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
@@ -3639,14 +3706,14 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
     else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
       h.add(std::string_view(Stage::stage_name));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }
 
@@ -4449,11 +4516,11 @@ struct column_for<V, Policy, Session, shape_class::fixed> {
 
 template <class Batch, class Session, class V>
 struct columns_for {
-  using type = std::tuple<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = std::tuple<
+  using type = pack<
       typename column_for<std::remove_cvref_t<typename Fields::type>,
                           typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
@@ -4464,7 +4531,7 @@ struct columns_for<Batch, Session, record<Fields...>> {
 template <class Columns>
 class column_set {
  public:
-  static constexpr std::size_t size = std::tuple_size_v<Columns>;
+  static constexpr std::size_t size = Columns::size;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
@@ -4480,10 +4547,10 @@ class column_set {
   void write(std::size_t slot, V&& value) {
     if constexpr (any_record<V> && !whole_rows) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (std::get<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
     } else {
-      std::get<0>(columns_).write(slot, std::forward<V>(value));
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4506,8 +4573,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
-                      columns_);
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -4515,37 +4582,36 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
-                      columns_);
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
   }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
-    return std::get<I>(columns_);
+    return detail::at<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return std::apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
-        columns_);
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
   }
 
  private:
-  static constexpr bool whole_rows = requires(std::tuple_element_t<0, Columns>& c) { c[0]; };
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
   template <class Session, std::size_t... Is>
   static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{std::tuple_element_t<Is, Columns>(session, account)...};
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
   }
   template <class F>
   void each(F f) {
-    std::apply([&](auto&... columns) { (f(columns), ...); }, columns_);
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
   template <class F>
   void both(const column_set& other, F f) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(std::get<Is>(columns_), std::get<Is>(other.columns_)), ...);
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
     }(std::make_index_sequence<size>{});
   }
 
@@ -4557,12 +4623,12 @@ namespace detail {
 template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
   using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
 };
 template <class Plan, class Session>
 struct columns_of_plan<Plan, Session, false> {
-  using type = column_set<std::tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail
@@ -5165,12 +5231,10 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
 /// The chain of a plan's value stages over an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return std::apply(
-      [&](const auto&... stages) {
-        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
-                                                                 stages...);
-      },
-      p.stages());
+  return p.stages().apply([&](const auto&... stages) {
+    return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                             stages...);
+  });
 }
 
 }  // namespace penstock::inline v0_1
@@ -5438,7 +5502,7 @@ class chunk_feed {
   chunk_feed(const Plan& p, std::uint64_t chunk)
       : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
@@ -5450,7 +5514,7 @@ class chunk_feed {
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
       if constexpr (parts::has_cursor) {
-        const auto& buffer = std::get<in::cursor>(p.stages());
+        const auto& buffer = detail::at<in::cursor>(p.stages());
         cursor_ = position_buffer(buffer.capacity, buffer.seed);
       }
     }
@@ -5769,11 +5833,11 @@ inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
 
 /// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const std::tuple<Stages...>& stages, world dealt = {}) {
+auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
@@ -6051,9 +6115,11 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>,
-                                             typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+  using type = typename detail::type_at<in::template place<device_tag>,
+                                        typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) {
+    return detail::at<in::template place<device_tag>>(p.stages()).device_value;
+  }
 };
 
 /// What a plan over an indexed source has of a front: nothing.
@@ -6120,7 +6186,7 @@ class direct_feed {
 
   explicit direct_feed(const Plan& p) {
     auto orders = make_sample_orders(p);
-    const auto& batch = std::get<in::batch>(p.stages());
+    const auto& batch = detail::at<in::batch>(p.stages());
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
@@ -6136,9 +6202,9 @@ class direct_feed {
         new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
-      const auto& buffer = std::get<in::cursor>(p.stages());
+      const auto& buffer = detail::at<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)
@@ -6915,7 +6981,7 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (value_stage<Stage>) add(text_of_stage(stage));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
 }
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
@@ -7213,7 +7279,7 @@ class engine {
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
+      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
     } else {
       const std::uint64_t bytes = sample_bytes();
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
@@ -7526,10 +7592,10 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const std::tuple<Stages...>& stages) {
+selection select_between(const pack<Stages...>& stages) {
   selection all;
   const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
@@ -7599,7 +7665,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
-      const auto& batch = std::get<parts::in::batch>(p.stages());
+      const auto& batch = detail::at<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
         throw error(errc::argument,
@@ -8426,7 +8492,7 @@ class run {
         found = true;
       }
     };
-    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+    p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
     return name;
   }
 
@@ -8451,7 +8517,7 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
         refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
@@ -9897,7 +9963,7 @@ struct facts_list<Context, Stage, Rest...> {
   using next = typename fold_context<Context, Stage>::type;
   template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F& f, const Tuple& stages) {
-    f(std::get<I>(stages), Context::facts, next::facts);
+    f(at<I>(stages), Context::facts, next::facts);
     facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
   }
 };
@@ -9930,7 +9996,7 @@ template <class Source, class... Stages>
     if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -9949,7 +10015,7 @@ template <class Source, class... Stages>
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
-    text += std::get<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+    text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
   return text + "\n";
@@ -14002,8 +14068,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
-  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};
@@ -14012,7 +14078,8 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{codecs(std::move(options)...)};
+    return decode_stage{
+        detail::make_pack(typename detail::field_codec<Codecs>::codec_type(std::move(options))...)};
   }
 
   template <class V, class Call>
@@ -14023,11 +14090,11 @@ struct decode_stage {
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
-      using codec_type = std::tuple_element_t<0, codecs>;
-      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
-                               std::get<0>(c.scratch));
+      using codec_type = detail::type_at<0, codecs>;
+      return detail::run_codec(detail::at<0>(codec_values),
+                               value.member(detail::member_for<codec_type>(value)), detail::at<0>(c.scratch));
     } else {
-      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
+      return detail::run_codec(detail::at<0>(codec_values), value, detail::at<0>(c.scratch));
     }
   }
 
@@ -14095,7 +14162,7 @@ struct decode_stage {
     if constexpr (which == detail::not_found)
       return get<I>(sample);
     else
-      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
+      return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
   }
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
@@ -14108,7 +14175,7 @@ struct decode_stage {
     using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     for (std::size_t i = 0; i < sample.size(); ++i)
       if (std::string_view(sample.name(i)) == wanted::value)
-        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
+        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
     throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})

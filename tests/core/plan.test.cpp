@@ -26,7 +26,6 @@
 #include <cstdint>
 #include <forward_list>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -175,6 +174,6 @@ TEST_CASE("core/plan: a plan can be used again, and be the beginning of others")
   CHECK(all_values(pairs) == std::vector<int>{2, 4, 6, 8, 10, 12});
   const auto copy = pairs;
   CHECK(all_values(copy) == all_values(pairs));
-  CHECK(std::tuple_size_v<std::remove_cvref_t<decltype(pairs.stages())>> == 2);
+  CHECK(pairs.stages().size == 2);
   CHECK(pairs.source().size() == 6);
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <span>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -134,11 +133,11 @@ struct diagnose_all<Context, Stage, Rest...>
 
 template <class T>
 struct parts_of {
-  using type = std::tuple<T>;
+  using type = pack<T>;
 };
 template <class... Stages>
 struct parts_of<segment<Stages...>> {
-  using type = std::tuple<Stages...>;
+  using type = pack<Stages...>;
 };
 
 template <class T>
@@ -153,7 +152,7 @@ struct plan_context<plan<Source, Stages...>> {
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, std::tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
@@ -203,15 +202,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return std::tuple<std::remove_cvref_t<T>>(std::forward<T>(x));
+    return make_pack(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, std::tuple<Stages...> stages) {
+constexpr auto make_plan(Source source, pack<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(std::tuple<Stages...> stages) {
+constexpr auto make_segment(pack<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -239,15 +238,14 @@ template <class Left, class Right>
       explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(),
-                               std::tuple_cat(std::forward<Left>(left).stages(),
-                                              detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
+                                                           detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
     } else {
-      return detail::make_segment(std::tuple_cat(detail::stages_tuple(std::forward<Left>(left)),
-                                                 detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_segment(detail::join(detail::stages_tuple(std::forward<Left>(left)),
+                                               detail::stages_tuple(std::forward<Right>(right))));
     }
   }
 }

@@ -5,11 +5,11 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/part.hpp>
 
 #include <array>
 #include <cstddef>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -145,12 +145,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = std::tuple<Stages...>;
+  using stages_type = pack<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// What an element is at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, std::tuple<Stages...> stages = {})
+  constexpr explicit plan(Source source, pack<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
@@ -179,14 +179,14 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(std::tuple<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const std::tuple<Stages...>& stages() const noexcept { return stages_; }
+  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] std::tuple<Stages...> stages_;
+  [[no_unique_address]] pack<Stages...> stages_;
 };
 
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -97,7 +97,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_tuple = std::tuple<Orders...>;
+  using order_pack = pack<Orders...>;
 
   /// Whether a stage after number i gives it epochs other than the chain's.
   template <std::size_t I>
@@ -111,14 +111,14 @@ class order_chain {
 
   template <std::size_t I>
   using level = std::conditional_t<many_epochs<I>(),
-                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
-                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
+                                   detail::bound_epochs<typename detail::type_at<I, order_pack>::bound>,
+                                   detail::bound_epoch<typename detail::type_at<I, order_pack>::bound>>;
 
   template <class Numbers>
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = std::tuple<level<I>...>;
+    using type = pack<level<I>...>;
   };
 
  public:
@@ -140,7 +140,7 @@ class order_chain {
       if constexpr (Left == 0) {
         return at;
       } else {
-        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
+        return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
       }
     }
 
@@ -148,7 +148,7 @@ class order_chain {
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
 
-  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+  explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
   /// Positions per epoch after the last stage.
   [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
@@ -158,7 +158,7 @@ class order_chain {
     if constexpr (count == 0) {
       return in_;
     } else {
-      return std::get<count - 1>(orders_).output();
+      return detail::at<count - 1>(orders_).output();
     }
   }
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
@@ -167,7 +167,7 @@ class order_chain {
     const auto look = [&found](const auto& stage) {
       if constexpr (requires { stage.lanes(); }) found = stage.lanes();
     };
-    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
+    orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
     return found;
   }
 
@@ -188,7 +188,7 @@ class order_chain {
     const auto step = [&found](const auto& stage) {
       if (found) found = stage.position_of(*found);
     };
-    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
+    orders_.apply([&step](const auto&... stages) { (step(stages), ...); });
     return found;
   }
 
@@ -214,7 +214,7 @@ class order_chain {
     if constexpr (Left == 0) {
       return in_.size;
     } else {
-      return std::get<Left - 1>(orders_).size();
+      return detail::at<Left - 1>(orders_).size();
     }
   }
 
@@ -223,15 +223,15 @@ class order_chain {
     if constexpr (Left == 0) {
       return at;
     } else {
-      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
+      return back<Left - 1>(detail::at<Left - 1>(orders_).bind(at.epoch)(at.index));
     }
   }
 
   template <std::size_t Left>
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
-      const auto& stage = std::get<Left - 1>(orders_);
-      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      const auto& stage = detail::at<Left - 1>(orders_);
+      detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
         if constexpr (requires { stage.reach(after); }) {
           after = stage.reach(after);
@@ -245,23 +245,22 @@ class order_chain {
   }
 
   order_input in_;
-  order_tuple orders_;
+  order_pack orders_;
 };
 
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out),
-                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -269,7 +268,7 @@ template <class... Made, class Stage, class... Rest>
 /// The chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
+  return detail::extend_chain(in, in, pack<>{}, stages...);
 }
 
 /// The type that `make_order_chain` gives for these stages.

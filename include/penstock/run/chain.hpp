@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -258,12 +257,10 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
 /// The chain of a plan's value stages over an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return std::apply(
-      [&](const auto&... stages) {
-        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
-                                                                 stages...);
-      },
-      p.stages());
+  return p.stages().apply([&](const auto&... stages) {
+    return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                             stages...);
+  });
 }
 
 }  // namespace penstock::inline v0_1

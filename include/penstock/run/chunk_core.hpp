@@ -66,7 +66,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
-      const auto& batch = std::get<parts::in::batch>(p.stages());
+      const auto& batch = detail::at<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
         throw error(errc::argument,

@@ -46,7 +46,7 @@ class chunk_feed {
   chunk_feed(const Plan& p, std::uint64_t chunk)
       : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
@@ -58,7 +58,7 @@ class chunk_feed {
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
       if constexpr (parts::has_cursor) {
-        const auto& buffer = std::get<in::cursor>(p.stages());
+        const auto& buffer = detail::at<in::cursor>(p.stages());
         cursor_ = position_buffer(buffer.capacity, buffer.seed);
       }
     }

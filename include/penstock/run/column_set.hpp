@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/pack.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/run/column.hpp>
 #include <penstock/run/parts.hpp>
@@ -9,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -29,11 +29,11 @@ struct column_for<V, Policy, Session, shape_class::fixed> {
 
 template <class Batch, class Session, class V>
 struct columns_for {
-  using type = std::tuple<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = std::tuple<
+  using type = pack<
       typename column_for<std::remove_cvref_t<typename Fields::type>,
                           typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
@@ -44,7 +44,7 @@ struct columns_for<Batch, Session, record<Fields...>> {
 template <class Columns>
 class column_set {
  public:
-  static constexpr std::size_t size = std::tuple_size_v<Columns>;
+  static constexpr std::size_t size = Columns::size;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
@@ -60,10 +60,10 @@ class column_set {
   void write(std::size_t slot, V&& value) {
     if constexpr (any_record<V> && !whole_rows) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (std::get<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
     } else {
-      std::get<0>(columns_).write(slot, std::forward<V>(value));
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -86,8 +86,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
-                      columns_);
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -95,37 +95,36 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
-                      columns_);
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
   }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
-    return std::get<I>(columns_);
+    return detail::at<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return std::apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
-        columns_);
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
   }
 
  private:
-  static constexpr bool whole_rows = requires(std::tuple_element_t<0, Columns>& c) { c[0]; };
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
   template <class Session, std::size_t... Is>
   static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{std::tuple_element_t<Is, Columns>(session, account)...};
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
   }
   template <class F>
   void each(F f) {
-    std::apply([&](auto&... columns) { (f(columns), ...); }, columns_);
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
   template <class F>
   void both(const column_set& other, F f) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(std::get<Is>(columns_), std::get<Is>(other.columns_)), ...);
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
     }(std::make_index_sequence<size>{});
   }
 
@@ -137,12 +136,12 @@ namespace detail {
 template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
   using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
 };
 template <class Plan, class Session>
 struct columns_of_plan<Plan, Session, false> {
-  using type = column_set<std::tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail

@@ -72,7 +72,7 @@ struct facts_list<Context, Stage, Rest...> {
   using next = typename fold_context<Context, Stage>::type;
   template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F& f, const Tuple& stages) {
-    f(std::get<I>(stages), Context::facts, next::facts);
+    f(at<I>(stages), Context::facts, next::facts);
     facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
   }
 };
@@ -105,7 +105,7 @@ template <class Source, class... Stages>
     if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -124,7 +124,7 @@ template <class Source, class... Stages>
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
-    text += std::get<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+    text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
   return text + "\n";

@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +48,7 @@ class direct_feed {
 
   explicit direct_feed(const Plan& p) {
     auto orders = make_sample_orders(p);
-    const auto& batch = std::get<in::batch>(p.stages());
+    const auto& batch = detail::at<in::batch>(p.stages());
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
@@ -65,9 +64,9 @@ class direct_feed {
         new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
-      const auto& buffer = std::get<in::cursor>(p.stages());
+      const auto& buffer = detail::at<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)

@@ -30,7 +30,6 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -309,7 +308,7 @@ class engine {
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
+      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
     } else {
       const std::uint64_t bytes = sample_bytes();
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);

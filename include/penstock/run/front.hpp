@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -179,11 +178,11 @@ inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
 
 /// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const std::tuple<Stages...>& stages, world dealt = {}) {
+auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -24,7 +23,7 @@ template <class Tuple>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<std::tuple<Stages...>> {
+struct parts_in<pack<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The place of the first stage of a kind, or `count`.
@@ -44,25 +43,21 @@ struct parts_in<std::tuple<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
-template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
-auto keep_order(const Stage& stage) {
-  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
-    return std::tuple<Stage>(stage);
-  else
-    return std::tuple<>();
-}
-
-/// The order stages that stand at places [First, Last).
-template <std::size_t First, std::size_t Last, class... Stages>
-auto orders_between(const std::tuple<Stages...>& stages) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
-  }(std::index_sequence_for<Stages...>{});
+/// The order stages that stand at places [First, Last), behind those that were found.
+template <std::size_t First, std::size_t Last, class... Stages, class... Found>
+auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+  if constexpr (First == Last || First >= sizeof...(Stages)) {
+    return found;
+  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+  } else {
+    return orders_between<First + 1, Last>(stages, std::move(found));
+  }
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
-  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
+auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+  return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
 }  // namespace detail
@@ -111,7 +106,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return std::get<in::shard>(p.stages()).part;
+    return detail::at<in::shard>(p.stages()).part;
   else
     return world{};
 }
@@ -125,7 +120,7 @@ run_options options_of(const Plan& p) {
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& stage = std::get<I>(p.stages());
+      const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
         if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
@@ -150,14 +145,14 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
     else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
       h.add(std::string_view(Stage::stage_name));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }
 

@@ -17,7 +17,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -355,7 +354,7 @@ class run {
         found = true;
       }
     };
-    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+    p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
     return name;
   }
 
@@ -380,7 +379,7 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
         refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -65,10 +64,10 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const std::tuple<Stages...>& stages) {
+selection select_between(const pack<Stages...>& stages) {
   selection all;
   const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,7 +79,7 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (value_stage<Stage>) add(text_of_stage(stage));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
 }
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.

@@ -94,8 +94,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
-  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};
@@ -104,7 +104,8 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{codecs(std::move(options)...)};
+    return decode_stage{
+        detail::make_pack(typename detail::field_codec<Codecs>::codec_type(std::move(options))...)};
   }
 
   template <class V, class Call>
@@ -115,11 +116,11 @@ struct decode_stage {
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
-      using codec_type = std::tuple_element_t<0, codecs>;
-      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
-                               std::get<0>(c.scratch));
+      using codec_type = detail::type_at<0, codecs>;
+      return detail::run_codec(detail::at<0>(codec_values),
+                               value.member(detail::member_for<codec_type>(value)), detail::at<0>(c.scratch));
     } else {
-      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
+      return detail::run_codec(detail::at<0>(codec_values), value, detail::at<0>(c.scratch));
     }
   }
 
@@ -187,7 +188,7 @@ struct decode_stage {
     if constexpr (which == detail::not_found)
       return get<I>(sample);
     else
-      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
+      return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
   }
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
@@ -200,7 +201,7 @@ struct decode_stage {
     using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     for (std::size_t i = 0; i < sample.size(); ++i)
       if (std::string_view(sample.name(i)) == wanted::value)
-        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
+        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
     throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})

@@ -9,7 +9,6 @@
 #include <penstock/run/serial_front.hpp>
 
 #include <cstddef>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -26,9 +25,11 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>,
-                                             typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+  using type = typename detail::type_at<in::template place<device_tag>,
+                                        typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) {
+    return detail::at<in::template place<device_tag>>(p.stages()).device_value;
+  }
 };
 
 /// What a plan over an indexed source has of a front: nothing.

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <std::size_t I, class T>
+struct pack_slot {
+  [[no_unique_address]] T value{};
+};
+
+template <class Numbers, class... Ts>
+struct pack_slots;
+template <std::size_t... Is, class... Ts>
+struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
+  /// Calls `f` with all values at once.
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) const {
+    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
+  }
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) {
+    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
+  }
+};
+
+}  // namespace detail
+
+/// Values of different types, side by side. An aggregate: a std::tuple costs a program's compilation a dozen
+/// functions for each type in it, and as many again each time a stage is appended.
+template <class... Ts>
+struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
+  static constexpr std::size_t size = sizeof...(Ts);
+};
+
+namespace detail {
+
+/// The value at place I.
+template <std::size_t I, class T>
+[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+template <std::size_t I, class T>
+[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+
+template <std::size_t I, class T>
+std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
+template <std::size_t I, class Pack>
+using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
+
+template <class... Ts>
+[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return pack<std::remove_cvref_t<Ts>...>{
+        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return pack<As..., Bs...>{
+        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
+         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
+  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
