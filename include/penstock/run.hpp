@@ -27,5 +27,6 @@
 #include <penstock/run/serial_front.hpp>
 #include <penstock/run/slot_memory.hpp>
 #include <penstock/run/state.hpp>
+#include <penstock/run/thread.hpp>
 #include <penstock/run/watchdog.hpp>
 #include <penstock/run/worker_counts.hpp>

@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <fcntl.h>
 #include <initializer_list>
@@ -29,6 +28,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <pthread.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -6722,6 +6722,48 @@ inline double cgroup_quota() {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/thread.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread that runs one member function, and is joined when this goes. Not std::jthread, which compiles a
+/// hundred functions for each thing that it may run.
+class joined_thread {
+ public:
+  joined_thread() = default;
+  joined_thread(const joined_thread&) = delete;
+  joined_thread& operator=(const joined_thread&) = delete;
+  ~joined_thread() { join(); }
+
+  /// Calls `(object.*Member)()`, which does not throw. std::system_error where no thread is to be had.
+  template <auto Member, class T>
+  void start(T& object) {
+    begin(
+        [](void* it) noexcept -> void* {
+          (static_cast<T*>(it)->*Member)();
+          return nullptr;
+        },
+        &object);
+  }
+  [[nodiscard]] bool joinable() const noexcept { return runs_; }
+  void join() noexcept {
+    if (runs_) ::pthread_join(id_, nullptr);
+    runs_ = false;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
+    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
+      throw std::system_error(code, std::generic_category());
+    runs_ = true;
+  }
+
+  pthread_t id_{};
+  bool runs_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
@@ -6741,7 +6783,7 @@ class read_ahead {
     reader_ = &reader;
     feed_ = feed;
     samples_ = samples;
-    if (own_thread) thread_ = std::jthread([this] { follow(); });
+    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
   }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots) {
@@ -6797,7 +6839,7 @@ class read_ahead {
     std::unique_lock held(lock_);
     while (!stop_ && behind()) ask_once(held);
   }
-  void follow() {
+  void follow() noexcept {
     std::unique_lock held(lock_);
     while (!stop_) {
       if (behind()) {
@@ -6820,7 +6862,7 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  std::jthread thread_;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6839,11 +6881,13 @@ class watchdog_thread {
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
   ~watchdog_thread() { stop(); }
 
-  /// `explain(line)` appends what is being worked on; it is called from the watchdog's thread.
-  template <class Explain>
-  void start(Explain explain) {
+  /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
+  using explain_type = void (*)(const void* what, std::string& line);
+  void start(explain_type explain, const void* what) {
     if (after_.count() <= 0) return;
-    thread_ = std::jthread([this, explain = std::move(explain)] { watch(explain); });
+    explain_ = explain;
+    what_ = what;
+    thread_.start<&watchdog_thread::watch>(*this);
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -6876,8 +6920,7 @@ class watchdog_thread {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }
 
-  template <class Explain>
-  void watch(const Explain& explain) {
+  [[gnu::cold]] void watch() {
     std::unique_lock held(lock_);
     std::uint64_t last = 0;
     std::chrono::milliseconds waited{0};
@@ -6896,9 +6939,9 @@ class watchdog_thread {
       if (stop_ || !waiting_ || wait_ != before) continue;
       waited += period();
       if (waited % after_ >= period()) continue;
-      std::string line = "penstock: no batch for " + std::to_string(waited.count() / 1000) + "." +
-                         std::to_string(waited.count() % 1000 / 100) + " s; waiting for ";
-      explain(line);
+      std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
+                                       waited.count() % 1000 / 100, " s; waiting for "});
+      explain_(what_, line);
       line += "\n";
       std::fputs(line.c_str(), stderr);
       ++lines_;
@@ -6910,7 +6953,9 @@ class watchdog_thread {
   std::condition_variable changed_;
   bool waiting_ = false, stop_ = false;
   std::uint64_t wait_ = 0, lines_ = 0;
-  std::jthread thread_;
+  explain_type explain_ = nullptr;
+  const void* what_ = nullptr;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6986,16 +7031,16 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
 template <std::size_t Stages>
-void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
-                  const char* otherwise) {
+[[gnu::cold]] void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                                const char* otherwise) {
   bool any = false;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
     if (index == worker_counts<Stages>::nothing) continue;
     const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
-    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
-            std::to_string(index);
+    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
+    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
+    detail::append(line, {"position ", index});
     any = true;
   }
   if (!any) line += otherwise;
@@ -7072,7 +7117,7 @@ class engine {
     front_.stop();
     if constexpr (hints) ahead_.stop();
     watchdog_.stop();
-    threads_.clear();  // joins
+    for (std::size_t i = 0; works_ && i < counts_.size(); ++i) works_[i].thread.join();
   }
 
   /// Opens what there is room for, so that workers begin before the first batch is asked for.
@@ -7182,11 +7227,9 @@ class engine {
   static constexpr bool hints =
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  // a failure of the source itself
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle =
       parts::forward ? "the source's next sample" : "a worker to take up the batch";
-  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -7196,19 +7239,20 @@ class engine {
 
   /// What the ring asks of one worker.
   struct alignas(64) work {
-    engine& self;
-    counts_type& counts;
+    engine* self = nullptr;
+    counts_type* counts = nullptr;
     typename chain_type::worker scratch{};
     std::uint64_t wait_begin = 0;
+    joined_thread thread{};
 
-    work(engine& e, counts_type& c) : self(e), counts(c) {}
-    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self.evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self.finish(s); }
+    void serve() noexcept { self->ring_.serve(*this); }
+    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
+    void finish(std::uint64_t s) noexcept { self->finish(s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts.room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
     }
   };
 
@@ -7289,18 +7333,23 @@ class engine {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
 
+  static void explain(const void* self, std::string& line) {
+    explain_wait(line, static_cast<const engine*>(self)->counts_, idle);
+  }
   void start_threads() {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
-    if (count == 0) here_.emplace(*this, counts_[0]);
-    for (unsigned i = 0; i < count; ++i) works_.emplace_back(*this, counts_[i]);
+    works_.reset(new work[counts_.size()]);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      works_[i].self = this;
+      works_[i].counts = &counts_[i];
+    }
     try {
-      threads_.reserve(count);
-      for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { ring_.serve(works_[i]); });
+      for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
+      if (count != 0) watchdog_.start(explain, this);
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io,
@@ -7342,8 +7391,8 @@ class engine {
 
  private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
-    if (here_) {
-      ring_.serve_here(*here_, s);
+    if (*options_.workers == 0) {
+      ring_.serve_here(works_[0], s);
       return !stopped();
     }
     if (ring_.is_ready(s)) return !stopped();
@@ -7351,7 +7400,7 @@ class engine {
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
-    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
+    if (crowded_ && begin - last_wait_ns_ < 200'000) {
       const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
       for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
     }
@@ -7367,7 +7416,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts.grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -7383,16 +7432,16 @@ class engine {
                               end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
+          evaluator_.write_slots(p, part, w.scratch, *w.counts, begin_row, end_row,
                                  times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
-        evaluator_.write_rows(p, w.scratch, w.counts, times);
+        evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts.add(samples, detail::now_ns() - begin);
-    if (times) w.counts.publish(w.scratch);
+    w.counts->add(samples, detail::now_ns() - begin);
+    if (times) w.counts->publish(w.scratch);
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
@@ -7404,14 +7453,13 @@ class engine {
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
+      evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
-    } else {
-      return 0;
     }
+    return 0;
   }
 
   void finish(std::uint64_t s) noexcept {
@@ -7459,12 +7507,10 @@ class engine {
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
-  std::optional<work> here_;
-  std::deque<work> works_;
+  std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
-  std::vector<std::jthread> threads_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -12655,42 +12701,69 @@ inline constexpr synthetic_fn synthetic{};
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// One loop whose rounds are done by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads) {
+    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    threads = std::min(threads, count_);
+    std::vector<pthread_t> others;
+    for (std::size_t i = 1; i < threads; ++i) {
+      others.reserve(threads);
+      pthread_t one{};
+      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
+      others.push_back(one);
+    }
+    take_rounds(this);
+    for (const pthread_t other : others) ::pthread_join(other, nullptr);
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  static void* take_rounds(void* given) noexcept {
+    auto& loop = *static_cast<parallel_loop*>(given);
+    while (!loop.failed_.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= loop.count_) break;
+      try {
+        loop.work_(loop.what_, i);
+      } catch (...) {
+        const std::lock_guard lock(loop.mutex_);
+        if (i < loop.lowest_) {
+          loop.lowest_ = i;
+          loop.first_ = std::current_exception();
+        }
+        loop.failed_.store(true, std::memory_order_relaxed);
+      }
+    }
+    return nullptr;
+  }
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
 /// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
 /// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
 template <class Work>
 void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  std::size_t lowest = count;
-  std::exception_ptr first;
-  const auto run = [&] {
-    while (!failed.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= count) return;
-      try {
-        work(i);
-      } catch (...) {
-        const std::scoped_lock lock(mutex);
-        if (i < lowest) {
-          lowest = i;
-          first = std::current_exception();
-        }
-        failed.store(true, std::memory_order_relaxed);
-      }
-    }
-  };
-  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  threads = std::min(threads, count);
-  std::vector<std::thread> others;
-  try {
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
-  } catch (...) {  // no more threads to be had: those there are do the work
-  }
-  run();
-  for (std::thread& other : others) other.join();
-  if (first) std::rethrow_exception(first);
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
 }
 
 }  // namespace detail::tar

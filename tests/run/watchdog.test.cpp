@@ -17,10 +17,11 @@ TEST_CASE("run/watchdog: a line for a wait that is too long, none for short ones
   using namespace std::chrono_literals;
   std::atomic<int> explained{0};
   ps::watchdog_thread dog(40ms);
-  dog.start([&](std::string& line) {
-    ++explained;
+  const auto explain = [](const void* count, std::string& line) {
+    ++*static_cast<std::atomic<int>*>(const_cast<void*>(count));
     line += "nothing in particular (this line is a test)";
-  });
+  };
+  dog.start(explain, &explained);
   dog.begin_wait();
   dog.end_wait();
   dog.begin_wait();
@@ -33,12 +34,12 @@ TEST_CASE("run/watchdog: a line for a wait that is too long, none for short ones
 
 TEST_CASE("run/watchdog: 0 means never, and stopping needs no wait") {
   ps::watchdog_thread off(std::chrono::milliseconds(0));
-  off.start([](std::string&) { FAIL("the watchdog is off"); });
+  off.start([](const void*, std::string&) { FAIL("the watchdog is off"); }, nullptr);
   off.begin_wait();
   off.end_wait();
   CHECK(off.lines() == 0);
   ps::watchdog_thread slow(std::chrono::hours(1));
-  slow.start([](std::string&) {});
+  slow.start([](const void*, std::string&) {}, nullptr);
   slow.begin_wait();
   slow.stop();
   CHECK(slow.lines() == 0);

@@ -14,6 +14,7 @@
 #include <penstock/run/read_ahead.hpp>
 #include <penstock/run/ring.hpp>
 #include <penstock/run/serial_front.hpp>
+#include <penstock/run/thread.hpp>
 #include <penstock/run/watchdog.hpp>
 #include <penstock/run/worker_counts.hpp>
 
@@ -23,7 +24,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -101,7 +101,7 @@ class engine {
     front_.stop();
     if constexpr (hints) ahead_.stop();
     watchdog_.stop();
-    threads_.clear();  // joins
+    for (std::size_t i = 0; works_ && i < counts_.size(); ++i) works_[i].thread.join();
   }
 
   /// Opens what there is room for, so that workers begin before the first batch is asked for.
@@ -211,11 +211,9 @@ class engine {
   static constexpr bool hints =
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  // a failure of the source itself
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle =
       parts::forward ? "the source's next sample" : "a worker to take up the batch";
-  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -225,19 +223,20 @@ class engine {
 
   /// What the ring asks of one worker.
   struct alignas(64) work {
-    engine& self;
-    counts_type& counts;
+    engine* self = nullptr;
+    counts_type* counts = nullptr;
     typename chain_type::worker scratch{};
     std::uint64_t wait_begin = 0;
+    joined_thread thread{};
 
-    work(engine& e, counts_type& c) : self(e), counts(c) {}
-    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self.evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self.finish(s); }
+    void serve() noexcept { self->ring_.serve(*this); }
+    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
+    void finish(std::uint64_t s) noexcept { self->finish(s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts.room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
     }
   };
 
@@ -318,18 +317,23 @@ class engine {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
 
+  static void explain(const void* self, std::string& line) {
+    explain_wait(line, static_cast<const engine*>(self)->counts_, idle);
+  }
   void start_threads() {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
-    if (count == 0) here_.emplace(*this, counts_[0]);
-    for (unsigned i = 0; i < count; ++i) works_.emplace_back(*this, counts_[i]);
+    works_.reset(new work[counts_.size()]);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      works_[i].self = this;
+      works_[i].counts = &counts_[i];
+    }
     try {
-      threads_.reserve(count);
-      for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { ring_.serve(works_[i]); });
+      for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
+      if (count != 0) watchdog_.start(explain, this);
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io,
@@ -371,8 +375,8 @@ class engine {
 
  private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
-    if (here_) {
-      ring_.serve_here(*here_, s);
+    if (*options_.workers == 0) {
+      ring_.serve_here(works_[0], s);
       return !stopped();
     }
     if (ring_.is_ready(s)) return !stopped();
@@ -380,7 +384,7 @@ class engine {
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
-    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
+    if (crowded_ && begin - last_wait_ns_ < 200'000) {
       const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
       for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
     }
@@ -396,7 +400,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts.grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -412,16 +416,16 @@ class engine {
                               end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
+          evaluator_.write_slots(p, part, w.scratch, *w.counts, begin_row, end_row,
                                  times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
-        evaluator_.write_rows(p, w.scratch, w.counts, times);
+        evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts.add(samples, detail::now_ns() - begin);
-    if (times) w.counts.publish(w.scratch);
+    w.counts->add(samples, detail::now_ns() - begin);
+    if (times) w.counts->publish(w.scratch);
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
@@ -433,14 +437,13 @@ class engine {
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
+      evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
-    } else {
-      return 0;
     }
+    return 0;
   }
 
   void finish(std::uint64_t s) noexcept {
@@ -488,12 +491,10 @@ class engine {
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
-  std::optional<work> here_;
-  std::deque<work> works_;
+  std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
-  std::vector<std::jthread> threads_;
 };
 
 }  // namespace penstock::inline v0_1

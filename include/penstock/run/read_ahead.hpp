@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/run/thread.hpp>
+
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -25,7 +26,7 @@ class read_ahead {
     reader_ = &reader;
     feed_ = feed;
     samples_ = samples;
-    if (own_thread) thread_ = std::jthread([this] { follow(); });
+    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
   }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots) {
@@ -81,7 +82,7 @@ class read_ahead {
     std::unique_lock held(lock_);
     while (!stop_ && behind()) ask_once(held);
   }
-  void follow() {
+  void follow() noexcept {
     std::unique_lock held(lock_);
     while (!stop_) {
       if (behind()) {
@@ -104,7 +105,7 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  std::jthread thread_;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1

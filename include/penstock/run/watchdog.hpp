@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/text.hpp>
+#include <penstock/run/thread.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -8,8 +11,6 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -23,11 +24,13 @@ class watchdog_thread {
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
   ~watchdog_thread() { stop(); }
 
-  /// `explain(line)` appends what is being worked on; it is called from the watchdog's thread.
-  template <class Explain>
-  void start(Explain explain) {
+  /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
+  using explain_type = void (*)(const void* what, std::string& line);
+  void start(explain_type explain, const void* what) {
     if (after_.count() <= 0) return;
-    thread_ = std::jthread([this, explain = std::move(explain)] { watch(explain); });
+    explain_ = explain;
+    what_ = what;
+    thread_.start<&watchdog_thread::watch>(*this);
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -60,8 +63,7 @@ class watchdog_thread {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }
 
-  template <class Explain>
-  void watch(const Explain& explain) {
+  [[gnu::cold]] void watch() {
     std::unique_lock held(lock_);
     std::uint64_t last = 0;
     std::chrono::milliseconds waited{0};
@@ -80,9 +82,9 @@ class watchdog_thread {
       if (stop_ || !waiting_ || wait_ != before) continue;
       waited += period();
       if (waited % after_ >= period()) continue;
-      std::string line = "penstock: no batch for " + std::to_string(waited.count() / 1000) + "." +
-                         std::to_string(waited.count() % 1000 / 100) + " s; waiting for ";
-      explain(line);
+      std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
+                                       waited.count() % 1000 / 100, " s; waiting for "});
+      explain_(what_, line);
       line += "\n";
       std::fputs(line.c_str(), stderr);
       ++lines_;
@@ -94,7 +96,9 @@ class watchdog_thread {
   std::condition_variable changed_;
   bool waiting_ = false, stop_ = false;
   std::uint64_t wait_ = 0, lines_ = 0;
-  std::jthread thread_;
+  explain_type explain_ = nullptr;
+  const void* what_ = nullptr;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1

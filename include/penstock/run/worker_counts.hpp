@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/part.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/parts.hpp>
@@ -84,16 +85,16 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
 template <std::size_t Stages>
-void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
-                  const char* otherwise) {
+[[gnu::cold]] void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                                const char* otherwise) {
   bool any = false;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
     if (index == worker_counts<Stages>::nothing) continue;
     const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
-    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
-            std::to_string(index);
+    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
+    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
+    detail::append(line, {"position ", index});
     any = true;
   }
   if (!any) line += otherwise;

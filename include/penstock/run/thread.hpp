@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <pthread.h>
+
+#include <system_error>
+
+namespace penstock::inline v0_1 {
+
+/// A thread that runs one member function, and is joined when this goes. Not std::jthread, which compiles a
+/// hundred functions for each thing that it may run.
+class joined_thread {
+ public:
+  joined_thread() = default;
+  joined_thread(const joined_thread&) = delete;
+  joined_thread& operator=(const joined_thread&) = delete;
+  ~joined_thread() { join(); }
+
+  /// Calls `(object.*Member)()`, which does not throw. std::system_error where no thread is to be had.
+  template <auto Member, class T>
+  void start(T& object) {
+    begin(
+        [](void* it) noexcept -> void* {
+          (static_cast<T*>(it)->*Member)();
+          return nullptr;
+        },
+        &object);
+  }
+  [[nodiscard]] bool joinable() const noexcept { return runs_; }
+  void join() noexcept {
+    if (runs_) ::pthread_join(id_, nullptr);
+    runs_ = false;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
+    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
+      throw std::system_error(code, std::generic_category());
+    runs_ = true;
+  }
+
+  pthread_t id_{};
+  bool runs_ = false;
+};
+
+}  // namespace penstock::inline v0_1
