@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 
 #include <cstddef>

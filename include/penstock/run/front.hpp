@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/position_buffer.hpp>

@@ -3,6 +3,7 @@
 
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/options.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/order/chain.hpp>
 #include <penstock/order/world.hpp>

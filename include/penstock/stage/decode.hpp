@@ -4,6 +4,7 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
 
 #include <algorithm>
