@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every block of README.md is what it says it is.
+"""Every block of README.md and of the guides in docs/ is what it says it is.
 
 A line `<!-- ... -->` before a block names the check; a block without one is a fault.
   in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
@@ -82,11 +82,12 @@ def configures(lines, options):
                 or run("cmake", "--build", place / "build") or run(place / "build/my_training"))
 
 
-def faults_of(text, options):
+def faults_of(name, text, options):
     known, wrong = sentences(), None
+    folder = (ROOT / name).parent
     for match in BLOCK.finditer(text):
         check, block = match["check"] or "", match["text"]
-        where = f"README.md:{text.count(chr(10), 0, match.start()) + 1}"
+        where = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
         if check.startswith("in "):
             file = ROOT / check[3:]
             if not file.exists() or squeeze(block) not in squeeze(file.read_text(encoding="utf-8")):
@@ -113,10 +114,10 @@ def faults_of(text, options):
         else:
             yield f"{where}: a block that nobody checks"
     if wrong:
-        yield "README.md: the code that must fail has no sentence after it"
-    for link in LINK.findall(text):
-        if not (ROOT / link).exists():
-            yield f"README.md: nothing is at {link}"
+        yield f"{name}: the code that must fail has no sentence after it"
+    for link in LINK.findall(re.sub(r"`[^`\n]*`", "", BLOCK.sub("", text))):
+        if not (folder / link).exists():
+            yield f"{name}: nothing is at {link}"
 
 
 def main():
@@ -125,9 +126,12 @@ def main():
         parser.add_argument("--" + name)
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    count = len(BLOCK.findall(text))
-    finish("check_readme", list(faults_of(text, options)), f"{count} blocks")
+    faults, count = [], 0
+    for name in ("README.md", "docs/coming_from.md", "docs/choosing.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        count += len(BLOCK.findall(text))
+        faults += faults_of(name, text, options)
+    finish("check_readme", faults, f"{count} blocks")
 
 
 if __name__ == "__main__":
