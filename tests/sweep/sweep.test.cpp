@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A program of its own: it replaces operator new, and every allocation, start of a thread, read and decoding
+// fails in turn. Whatever fails, a run gives the whole sequence or one error after a true beginning of it; it
+// does not hang, nothing is leaked, and the same plan works afterwards.
+
+#include <penstock/codec/text.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/unbatch.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/catch.hpp"
+#include "support/deadline.hpp"
+#include "support/raw_tar.hpp"
+#include "support/temp_dir.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <list>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace ps = penstock;
+
+namespace {
+
+/// Counts down to a failure: the n-th `pass()` is false, and those before and after are true.
+class countdown {
+ public:
+  void arm(std::int64_t n) noexcept {
+    fired_.store(false);
+    left_.store(n);
+  }
+  void disarm() noexcept { left_.store(0); }
+  [[nodiscard]] bool fired() const noexcept { return fired_.load(); }
+  [[nodiscard]] bool pass() noexcept {
+    if (left_.load(std::memory_order_relaxed) <= 0 || left_.fetch_sub(1) != 1) return true;
+    fired_.store(true);
+    return false;
+  }
+
+ private:
+  std::atomic<std::int64_t> left_{0};
+  std::atomic<bool> fired_{false};
+};
+
+countdown allocations, thread_starts, calls, reads;
+std::atomic<bool> reads_come_short{false};  // the one that would fail gives half of what was asked for
+std::atomic<std::int64_t> live{0};
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  void* memory = nullptr;
+  if (allocations.pass())
+    memory = alignment <= alignof(std::max_align_t)
+                 ? std::malloc(size == 0 ? 1 : size)
+                 : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  live.fetch_add(1, std::memory_order_relaxed);
+  return memory;
+}
+void release(void* memory) noexcept {
+  if (memory != nullptr) live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size, 1); }
+[[gnu::noinline]] void* operator new[](std::size_t size) { return allocate(size, 1); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(size, 1);
+  } catch (...) {
+    return nullptr;
+  }
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+
+// The sanitizers have functions of their own under these names.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" ssize_t pread(int descriptor, void* into, std::size_t size, off_t offset) {
+  using function = ssize_t (*)(int, void*, std::size_t, off_t);
+  static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pread"));
+  if (!reads.pass()) {
+    if (!reads_come_short) {
+      errno = EIO;
+      return -1;
+    }
+    size -= size / 2;
+  }
+  return real(descriptor, into, size, offset);
+}
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) noexcept {
+  using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return thread_starts.pass() ? real(thread, attributes, start, argument) : 11;  // EAGAIN
+}
+#endif
+
+namespace {
+
+/// What a plan gives, as text: batches in brackets. Ends early when something is thrown.
+template <class Plan>
+std::string sequence_of(const Plan& plan, bool& whole) {
+  std::string all;
+  whole = false;
+  try {
+    auto run = plan.open();
+    for (auto epoch : run.epochs(2))
+      for (auto&& b : epoch) {
+        if constexpr (ps::any_batch<decltype(b)>) {
+          std::string line = "[";
+          const auto values = b.values();
+          for (std::size_t i = 0; i < b.valid_size(); ++i) {
+            const auto value = values[i];
+            if constexpr (requires { std::to_string(value); })
+              line += std::to_string(value);
+            else
+              line.append(reinterpret_cast<const char*>(value.data()), value.size());
+            line += ' ';
+          }
+          all += line + "]";
+        } else {
+          all += std::to_string(b) + " ";
+        }
+      }
+    whole = true;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
+  }
+  return all;
+}
+
+/// Lets the first, second, ... thing of a kind fail until nothing fails any more; gives how many did.
+template <class Make, class Prepare>
+std::uint64_t sweep(countdown& kind, Make make, Prepare prepare) {
+  bool whole = false;
+  const std::string expected = sequence_of(make(), whole);
+  REQUIRE(whole);
+  (void)sequence_of(make(), whole);  // what is allocated once in a program's life is there
+  for (std::int64_t n = 1;; ++n) {
+    prepare();
+    const std::int64_t before = live.load();
+    bool ended = false, true_beginning = false, fired = false;
+    {
+      std::string seen;
+      kind.arm(n);
+      try {
+        seen = sequence_of(make(), ended);
+      } catch (const std::exception&) {  // of the plan itself, or of the test's own texts
+      }
+      kind.disarm();
+      fired = kind.fired();
+      true_beginning = ended ? seen == expected : expected.compare(0, seen.size(), seen) == 0;
+    }
+    if (!true_beginning || live.load() != before) {
+      INFO("failure number " << n);
+      CHECK(true_beginning);
+      CHECK(live.load() == before);
+      return static_cast<std::uint64_t>(n);
+    }
+    if (!fired) {
+      CHECK(ended);
+      return static_cast<std::uint64_t>(n - 1);
+    }
+  }
+}
+
+template <class Make>
+std::uint64_t sweep(countdown& kind, Make make) {
+  return sweep(kind, make, [] {});
+}
+
+std::vector<int> numbers(int n) {
+  std::vector<int> all;
+  for (int i = 0; i < n; ++i) all.push_back(i);
+  return all;
+}
+const std::vector<std::string> words = {"a", "bc", "def", "", "g", "hij", "kl", "m", "nop"};
+
+struct failing_map {
+  int operator()(int x) const {
+    if (!calls.pass()) throw std::runtime_error("a function fails");
+    return x + 1;
+  }
+};
+/// A codec whose n-th decoding fails.
+struct failing_text : ps::text {
+  template <class In>
+  auto decode(const In& in, ps::no_scratch& scratch) const {
+    if (!calls.pass()) throw ps::error(ps::errc::format, "a decoding fails");
+    return ps::text::decode(in, scratch);
+  }
+};
+
+template <class Test>
+void on_plans(Test test) {
+  for (const unsigned workers : {0u, 2u}) {
+    INFO(workers << " workers");
+    test("direct", [=] {
+      return ps::from(numbers(40)) | ps::shuffle(3) | ps::shard(1, 2) | ps::map(failing_map{}) |
+             ps::batch(4) | ps::workers(workers);
+    });
+    test("decoded and ragged", [=] {
+      return ps::from(words) | ps::decode<failing_text> | ps::batch(4, ps::ragged) | ps::workers(workers);
+    });
+    test("filter", [=] {
+      return ps::from(numbers(60)) | ps::filter([](int x) { return x % 3 != 0; }) | ps::map(failing_map{}) |
+             ps::batch(4) | ps::steps(7) | ps::workers(workers);
+    });
+    test("shuffle_buffer", [=] {
+      return ps::from(numbers(40)) | ps::shuffle_buffer(8) | ps::map(failing_map{}) | ps::batch(4) |
+             ps::workers(workers) | ps::prefetch(3);
+    });
+    test("without batches",
+         [=] { return ps::from(numbers(30)) | ps::map(failing_map{}) | ps::workers(workers); });
+    test("forward", [=] {
+      const auto all = numbers(30);
+      return ps::from(std::list<int>(all.begin(), all.end())) | ps::shuffle_buffer(5) |
+             ps::map(failing_map{}) | ps::batch(4) | ps::workers(workers);
+    });
+  }
+}
+
+/// Two shards in a folder.
+struct shards {
+  shards() {
+    for (int shard = 0; shard < 2; ++shard) {
+      penstock_test::raw_tar tar;
+      for (int i = 0; i < 5; ++i)
+        tar.member(std::to_string(5 * shard + i) + ".txt",
+                   std::string(static_cast<std::size_t>(50 + i), 'x'));
+      tar.end().save((folder / ("s" + std::to_string(shard) + ".tar")).string());
+    }
+  }
+  void remove_indexes() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      if (entry.path().extension() != ".tar") std::filesystem::remove(entry.path());
+  }
+  [[nodiscard]] auto plan() const {
+    return ps::webdataset((folder / "s{0..1}.tar").string()) | ps::fields<"txt"> |
+           ps::decode<ps::field<"txt", ps::text>> |
+           ps::map([](const auto& r) { return static_cast<int>(ps::get<"txt">(r).size()); }) | ps::batch(3) |
+           ps::workers(2);
+  }
+
+  penstock_test::temp_dir folder;
+};
+
+}  // namespace
+
+TEST_CASE("sweep: every allocation fails in turn") {
+  const penstock_test::deadline guard("allocations fail", std::chrono::seconds(250));
+  std::uint64_t points = 0;
+  on_plans([&](const char* name, auto make) {
+    INFO(name);
+    points += sweep(allocations, make);
+  });
+  WARN(points << " allocations failed");
+  CHECK(points > 300);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("sweep: every start of a thread fails in turn") {
+  const penstock_test::deadline guard("thread starts fail");
+  std::uint64_t points = 0;
+  on_plans([&](const char* name, auto make) {
+    INFO(name);
+    points += sweep(thread_starts, make);
+  });
+  WARN(points << " starts of threads failed");
+  CHECK(points >= 6 * 2);
+}
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("sweep: every read fails or comes short in turn") {
+  const penstock_test::deadline guard("reads fail", std::chrono::seconds(250));
+  const shards here;
+  for (const bool fresh : {false, true}) {
+    const auto clean = [&] {
+      if (fresh) here.remove_indexes();
+    };
+    reads_come_short = false;
+    const std::uint64_t points = sweep(
+        reads, [&] { return here.plan(); }, clean);
+    CHECK(points >= 10);
+    WARN(points << " reads failed");
+    // A short read is no failure: the rest is read.
+    reads_come_short = true;
+    bool whole = false;
+    const std::string expected = sequence_of(here.plan(), whole);
+    for (std::int64_t n = 1; n <= static_cast<std::int64_t>(points); ++n) {
+      clean();
+      reads.arm(n);
+      const std::string seen = sequence_of(here.plan(), whole);
+      reads.disarm();
+      INFO("short read number " << n);
+      REQUIRE(whole);
+      REQUIRE(seen == expected);
+    }
+    reads_come_short = false;
+  }
+}
+#endif
+
+TEST_CASE("sweep: every call of a function and every decoding fails in turn") {
+  const penstock_test::deadline guard("calls fail");
+  std::uint64_t points = 0;
+  on_plans([&](const char* name, auto make) {
+    INFO(name);
+    points += sweep(calls, make);
+  });
+  WARN(points << " calls failed");
+  CHECK(points > 500);
+}
+
+TEST_CASE("sweep: an index is built whole or not at all") {
+  const penstock_test::deadline guard("index", std::chrono::seconds(250));
+  const shards here;
+  const std::uint64_t points = sweep(
+      allocations, [&] { return here.plan(); }, [&] { here.remove_indexes(); });
+  WARN(points << " allocations failed");
+  CHECK(points > 100);
+  bool whole = false;
+  CHECK(sequence_of(here.plan(), whole).size() > 10);
+  CHECK(whole);
+  for (const auto& entry : std::filesystem::directory_iterator(here.folder.path()))
+    CHECK_THAT(entry.path().filename().string(), !penstock_test::contains(".tmp"));
+}
