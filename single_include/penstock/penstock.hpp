@@ -3709,6 +3709,9 @@ class lane_sorted {
 class step_view {
  public:
   constexpr step_view() = default;
+  /// Positions from `base` on, all of them valid, without lanes.
+  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
+      : base_(base), slots_(count), valid_(count) {}
   constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
                       std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
@@ -3721,6 +3724,8 @@ class step_view {
 
   /// Whether slot s holds position `(*this)[0]` + s: true without lanes.
   [[nodiscard]] constexpr bool contiguous() const noexcept { return !sorted_; }
+  /// The position in slot 0, where they are contiguous.
+  [[nodiscard]] constexpr std::uint64_t base() const noexcept { return base_; }
   /// The position index in slot `slot`, which must be below `valid()`.
   [[nodiscard]] constexpr std::uint64_t operator[](std::uint64_t slot) const noexcept {
     return base_ + (sorted_ ? sorted_->offset(begin_ + slot) : slot);
@@ -4055,8 +4060,8 @@ class fixed_column {
       value.write_to(into);
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
-    else  // an array; with a size that is a constant here the copy needs no call
-      std::memcpy(static_cast<void*>(into), value.data(), row_bytes);
+    else
+      copy_row(into, value.data());
   }
   /// Ends rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4090,6 +4095,13 @@ class fixed_column {
   static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
   [[nodiscard]] value_type* row(std::size_t slot) const {
     return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
+  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
+  /// knows better than the compiler, which makes a string instruction of it.
+  static void copy_row(void* into, const void* from) noexcept {
+    std::size_t size = row_bytes;
+    if constexpr (row_bytes > 256) asm("" : "+r"(size));
+    std::memcpy(into, from, size);
   }
 
   slot_memory<Session> memory_;
@@ -4505,11 +4517,15 @@ struct batch_part {
   position delivered;        // epoch and step as the consumer counts them
 
   batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
+  /// A whole step without lanes: positions from `from` on, and nothing to compute.
+  batch_part(std::uint64_t from, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+             position place) noexcept
+      : view(from, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
   [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
     return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
-           next.first == first + slots && next.view[0] == view[0] + slots;
+           next.first == first + slots && next.view.base() == view.base() + slots;
   }
 };
 
@@ -4680,6 +4696,11 @@ class batch_handle {
   /// Gives the memory back to the pool.
   void reset() noexcept {
     if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
+  }
+  /// Leaves the handle empty and its share with the caller.
+  [[nodiscard]] payload* forget() noexcept {
+    mask_.reset();
+    return std::exchange(payload_, nullptr);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
 
@@ -4861,10 +4882,13 @@ struct worker_root {
 /// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
+  static constexpr std::size_t look_ahead = 4;
+
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
-    std::array<position, 64> places{};  // of the next samples, where they were looked up
+    // of the next samples, where they were looked up; the last one stands there again for who looks ahead
+    std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     typename Reader::worker own;
   };
@@ -4879,6 +4903,10 @@ struct source_node {
   void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
     for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    for (std::size_t i = 0; i < look_ahead; ++i) {
+      touch(w.places[i]);
+      w.places[n + i] = w.places[n - 1];
+    }
     w.next = 0;
   }
 
@@ -4892,10 +4920,16 @@ struct source_node {
         sink(std::forward<V>(value));
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
+      touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
       reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
     }
+  }
+
+ private:
+  void touch(position p) const noexcept {
+    if constexpr (requires { reader->touch(p); }) reader->touch(p);
   }
 };
 
@@ -4928,14 +4962,14 @@ struct stage_node {
 
   [[no_unique_address]] Up up;
 
-  template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    up.look_up(first, n, w.up, index_of);
-  }
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
+  template <class IndexOf>
+  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    up.look_up(first, n, w.up, index_of);
+  }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(
@@ -5701,10 +5735,6 @@ auto make_front(const Plan& p) {
 
 // ---- penstock/run/ring.hpp
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
-
 namespace penstock::inline v0_1 {
 
 /// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
@@ -5809,7 +5839,7 @@ class ring {
 
   static void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
+    __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
 #endif
   }
 
@@ -6098,6 +6128,13 @@ class direct_feed {
     std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
     position at = locate();
     p.epoch = at.epoch;
+    if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+      low = at.index * c.global;
+      high = low + plain * c.global;
+      add_plain(p, plain, at);
+      orders().rebind(p.binding, p.epoch, low, high);
+      return;
+    }
     do {
       const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
       batch_part& part = p.parts.emplace_back();
@@ -6155,6 +6192,22 @@ class direct_feed {
       return at;
     else
       return shared_->steps_orders.sample_at(at);
+  }
+
+  /// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const {
+    if constexpr (parts::has_cursor || !std::is_same_v<steps_orders_type, order_chain<>>) return 0;
+    if (fixed_steps_ || mine().lanes != 1 || step_ >= whole_.count) return 0;
+    return std::min<std::uint64_t>(most, whole_.count - step_);
+  }
+  void add_plain(placement_type& p, std::uint64_t count, position at) {
+    const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
+    std::uint64_t from = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, from += global, row += slots)
+      p.parts.emplace_back(from, row, slots, global, position{epoch, step});
+    p.slots = row;
+    step_ = step - 1;
+    go_on();
   }
 
   void go_on() {
@@ -6846,9 +6899,9 @@ class engine {
         reader_(open_reader(p)),
         feed_(make_feed(p)),
         trail_(feed_),
+        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
-        crowded_(*options_.workers + 1 > usable_processors()),
         depth_(choose_depth()),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
@@ -6987,6 +7040,8 @@ class engine {
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   // a failure of the source itself
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr const char* idle =
+      parts::forward ? "the source's next sample" : "a worker to take up the batch";
   static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
@@ -7042,17 +7097,19 @@ class engine {
     }
     return 0;
   }
-  /// Slots of a light plan that are 32 KB together: what a worker takes at a time, and what a block holds at
-  /// least.
-  static constexpr std::uint64_t light_slots =
-      std::max<std::uint64_t>(1, 32'768 / sizeof(typename parts::element));
+  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t light_slots() const {
+    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
+    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
+  }
   /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
   /// evaluating.
   [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
     if constexpr (parts::direct && light && !session_type::copies) {
       if (!given.depth)
         return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots / feed_.slots_per_block(), 1, 256));
+            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
     }
     return 1;
   }
@@ -7062,22 +7119,21 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    return crowded_ && sample_bytes() != 0 && sample_bytes() * block_slots() <= 131'072
-               ? 4 * *options_.workers + 4
-               : few;
+    const bool small = sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144;
+    return crowded_ && small ? 8 * *options_.workers : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
   /// nothing is known. A chunk is taken whole.
   [[nodiscard]] std::uint64_t grain_size() const {
     if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots);
+    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
     const std::uint64_t bytes = sample_bytes();
     return std::min<std::uint64_t>(block_slots(),
                                    bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
   }
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots, 4096);
+    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
       return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
@@ -7100,11 +7156,7 @@ class engine {
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0)
-        watchdog_.start([this](std::string& line) {
-          explain_wait(line, counts_,
-                       parts::forward ? "the source's next sample" : "a worker to take up the batch");
-        });
+      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
       throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
@@ -7246,9 +7298,9 @@ class engine {
   session_type device_;
   std::optional<reader_type> reader_;
   feed_type feed_, trail_;
+  bool crowded_;  // threads share processors: park at once
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
-  bool crowded_;  // threads share processors: park at once
   std::size_t depth_;
   ring ring_;
   evaluator_type evaluator_;
@@ -7492,6 +7544,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     else
       engine.give_back(p);
   }
+  void take_back(batch_type& b) noexcept { b.reset(); }
 
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
@@ -7863,6 +7916,16 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   void give_back(payload_type* p) noexcept { engine.give_back(p); }
 
+  /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
+  /// given up together.
+  void take_back(batch_type& b) noexcept {
+    payload_type* p = b.forget();
+    if (p == nullptr) return;
+    if (p != counted_) return base::give_up(*p, 1);
+    ++returned_;
+    if (left_ == 0) settle_returned();
+  }
+
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
@@ -7884,7 +7947,11 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
-    if (block_ != nullptr) base::give_up(*std::exchange(block_, nullptr), static_cast<std::uint32_t>(left_));
+    if (block_ != nullptr) {
+      block_ = nullptr;
+      returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
+    }
+    settle_returned();
   }
 
   /// Goes to a place; drops what was begun.
@@ -7913,7 +7980,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   }
 
  private:
+  void settle_returned() noexcept {
+    const std::uint32_t shares = std::exchange(returned_, 0);
+    if (shares != 0) base::give_up(*counted_, shares);
+    counted_ = nullptr;
+  }
+
   [[nodiscard]] bool take_block() {
+    settle_returned();
     payload_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
@@ -7928,12 +8002,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     }
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
-    block_ = p;
+    block_ = counted_ = p;
     return true;
   }
 
   payload_type* block_ = nullptr;  // of which batches are left to hand out
   std::size_t left_ = 0;
+  payload_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
+  std::uint32_t returned_ = 0;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8211,7 +8287,7 @@ class run {
 
   void release() {
     if constexpr (parts::batched)
-      batch_.reset();
+      core_->take_back(batch_);
     else
       row_ = nullptr;
   }
@@ -9898,6 +9974,9 @@ class from_source {
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
   static constexpr std::string_view source_name = "from";
+  static constexpr bool in_one_piece = std::is_trivially_copyable_v<element> && requires(const Range& r) {
+    { std::data(r) } -> std::convertible_to<const element*>;
+  };
 
   class reader {
    public:
@@ -9913,6 +9992,14 @@ class from_source {
         const element& sample = item;
         sink(sample);
       }
+    }
+    /// Asks the processor for a sample that is evaluated soon.
+    void touch(position p) const noexcept
+      requires in_one_piece
+    {
+      const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
+      for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(element), 2048); at += 64)
+        __builtin_prefetch(bytes + at);
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, from a few of them.
@@ -10672,19 +10759,22 @@ struct split_path {
 
 /// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
 /// suffix. Nothing for what is no part of a sample. Exactly the regular expression
-/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename that begins with a dot, `a/.b`, the key
-/// is `a/` if the folder's own name has no dot.
+/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corners: of a basename that begins with a dot, `a/.b`, the
+/// key is `a/` if the folder's own name has no dot; and its first dot matches no line feed, so that behind
+/// one no folder may have a dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
 [[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
   const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
   if (dot == base) {
     if (base == 0) return std::nullopt;
-    const std::size_t above = slash == 0 ? std::string_view::npos : path.rfind('/', slash - 1);
-    const std::size_t from = above == std::string_view::npos ? 0 : above + 1;
-    if (path.substr(from, base - from).find('.') != std::string_view::npos) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
   }
   return split_path{path.substr(0, dot), path.substr(dot + 1)};
 }
@@ -10693,9 +10783,21 @@ struct split_path {
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] inline bool skipped_member(std::string_view path) noexcept {
   const std::size_t slash = path.find('/');
-  const std::string_view first = path.substr(0, slash);
+  std::string_view first = path.substr(0, slash);
+  // its expression's `$` stands also before a line feed at the end
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
   if (!first.starts_with("__") || !first.ends_with("__")) return false;
   return slash == std::string_view::npos || first.size() >= 4;
+}
+
+/// Names that WebDataset's samples have already: a member of that name is one too many.
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset leaves out the sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
 }
 
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
@@ -10982,19 +11084,32 @@ inline constexpr std::size_t block_size = 512;
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
 
-/// The path in the header itself. GNU headers have no prefix: other things stand there.
-[[nodiscard]] inline std::string header_path(bytes_view block) {
-  const std::string_view own = text_field(block, 0, 100);
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) != 0) return std::string(own);
-  const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-  const std::string_view prefix = text_field(block, 345, star ? 131 : 155);
-  return prefix.empty() ? std::string(own) : std::string(prefix) + "/" + std::string(own);
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+inline void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
 }
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value) {
+    text.assign(value);
+    known = true;
+  }
+};
 
 /// What pax records say about a member; an empty value takes back what an earlier record said.
 struct pax_records {
-  std::optional<std::string> path;
-  std::optional<std::string> sparse_path;
+  known_text path;
+  known_text sparse_path;
   std::optional<std::uint64_t> size;
   bool sparse = false;
 
@@ -11022,13 +11137,11 @@ struct pax_records {
  private:
   void take(std::string_view key, std::string_view value) {
     if (key == "path" || key == "GNU.sparse.name") {
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
       auto& mine = key == "path" ? path : sparse_path;
-      if (value.empty()) {
-        mine.reset();
-      } else {
-        mine = std::string(value);
-      }
+      mine.known = false;
+      if (value.empty()) return;
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      mine.set(value);
     } else if (key == "size") {
       size.reset();
       if (value.empty()) return;
@@ -11040,25 +11153,224 @@ struct pax_records {
       }
       size = parsed;
     }
-    if (key.starts_with("GNU.sparse.")) sparse = true;
+    // GNU tar's way to leave holes out, and that of Solaris
+    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
   }
 };
 
 /// The name of the compression that the first bytes of a file show, or nothing.
 [[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [head](std::initializer_list<unsigned char> magic) {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
            std::equal(magic.begin(), magic.end(), head.begin(),
                       [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
   if (starts({0x1f, 0x8b})) return "gzip";
   if (starts({0x1f, 0x9d})) return "compress (.Z)";
   if (starts({0x42, 0x5a, 0x68})) return "bzip2";
   if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
   return {};
 }
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A member that holds a file's bytes.
+struct member {
+  std::string_view path;     ///< lives until the next one is asked for
+  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored with the holes left out
+};
+
+/// Goes through the headers of an archive, forward only, and keeps its memory.
+///
+/// `In` gives bytes: `get(offset, count)` shows that many, fewer at the end; `reach(offset)` goes there and
+/// says how far that was possible. One that cannot look ahead has `static constexpr bool forward`: whether a
+/// member is whole is found when it has been passed.
+template <class In>
+class member_walk {
+ public:
+  explicit member_walk(In& in) noexcept : in_(&in) {}
+
+  /// Back to the beginning of an archive.
+  void restart() noexcept {
+    at_ = 0;
+    end_of_data_ = 0;
+    everywhere_ = {};
+    forget();
+  }
+
+  /// The next file in the archive; false behind the last, at the first zero block or at the end of the bytes.
+  /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
+  /// archive.
+  [[nodiscard]] bool next(member& found) {
+    while (true) {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+      const bytes_view block = in_->get(at_, block_size);
+      if (block.empty() && at_ == 0) {
+        throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+      }
+      if (block.empty() || (block.size() == block_size && is_zero(block))) {
+        check_end();
+        return false;
+      }
+      if (block.size() < block_size)
+        throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+      if (!checksum_matches(block)) {
+        throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                           : "the checksum of a tar header is wrong")
+            .at_offset(at_);
+      }
+      if (!extended_) first_ = at_;
+      const char type = static_cast<char>(block[156]);
+      const auto stored = number_field(block, 124, 12);
+      if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+        extension(type, stored);
+      } else if (file(block, type, stored, found)) {
+        return true;
+      }
+    }
+  }
+
+  /// What is thrown where the archive ends within the member that was shown last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const {
+    throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
+                                  std::to_string(end_of_data_ - data_) + " bytes, and " +
+                                  std::to_string(reached - data_) + " are left")
+        .at_offset(data_)
+        .for_key(path_);
+  }
+
+ private:
+  static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
+  static constexpr bool forward = requires { requires In::forward; };
+
+  void extension(char type, std::optional<std::uint64_t> stored) {
+    if (!stored || *stored > longest_extension) {
+      throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
+    }
+    const bytes_view body = in_->get(at_ + block_size, static_cast<std::size_t>(*stored));
+    if (body.size() < *stored)
+      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+    try {
+      if (type == 'g') {
+        everywhere_.read(body);
+      } else if (type == 'L') {
+        long_path_.set(text_field(body, 0, body.size()));
+      } else if (type != 'K') {
+        if (!has_records_) records_ = everywhere_;
+        has_records_ = true;
+        records_.read(body);
+      }
+    } catch (error& e) {
+      e.at_offset(at_);
+      throw;
+    }
+    extended_ = true;
+    end_of_data_ = at_ + block_size;
+    at_ = end_of_data_ + padded(*stored);
+  }
+
+  // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found) {
+    header_path(block, path_);
+    const pax_records& known = has_records_ ? records_ : everywhere_;
+    const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+    if (known.sparse_path.known) {
+      path_.assign(known.sparse_path.text);
+    } else if (known.path.known) {
+      path_.assign(known.path.text);
+    } else if (long_path_.known) {
+      path_.assign(long_path_.text);
+    }
+    const auto bytes = known.size ? known.size : stored;
+    const bool sparse = type == 'S' || known.sparse;
+    data_ = at_ + block_size;
+    if (type == 'S') pass_map(block[482] != std::byte{0});
+    end_of_data_ = data_;
+    at_ = data_;
+    forget();
+    if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
+    if (!bytes) {
+      throw error(errc::format, "the size of a member is not a number, or is negative")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    if (*bytes > most - data_) {
+      throw error(errc::format, "the size of a member is larger than any file")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    end_of_data_ = data_ + *bytes;
+    at_ = data_ + padded(*bytes);
+    if constexpr (!forward) {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+    }
+    if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+    found = {path_, first_, data_, *bytes, sparse};
+    return true;
+  }
+
+  // Old GNU sparse files: blocks with the rest of the map stand before the data.
+  void pass_map(bool more) {
+    while (more) {
+      const bytes_view map = in_->get(data_, block_size);
+      if (map.size() < block_size) {
+        throw error(errc::format, "the archive is cut off within the map of a sparse file")
+            .at_offset(data_)
+            .for_key(path_);
+      }
+      more = map[504] != std::byte{0};
+      data_ += block_size;
+    }
+  }
+
+  void check_end() const {
+    if (extended_ && (has_records_ || long_path_.known)) {
+      throw error(errc::format, "the archive ends where a member was announced by an extension header")
+          .at_offset(first_);
+    }
+  }
+  void forget() noexcept {
+    has_records_ = false;
+    long_path_.known = false;
+    extended_ = false;
+  }
+
+  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
+
+  In* in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding, which may be missing at the end
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; begin as what holds everywhere
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+};
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -11139,15 +11451,6 @@ concept local_storage = storage<S> && requires { requires bool(S::names_are_path
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// A member that holds a file's bytes.
-struct member {
-  std::string_view path;
-  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored with the holes left out
-};
-
 /// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
 /// together.
 template <storage_session Session>
@@ -11156,9 +11459,10 @@ class header_reader {
   header_reader(Session& session, object_id id, std::uint64_t size)
       : session_(session), id_(id), size_(size) {}
 
-  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+    if (count == 0) return {};
     if constexpr (viewing_session<Session>) {
       return session_.view(id_, offset, count);
     } else {
@@ -11166,6 +11470,9 @@ class header_reader {
       return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
     }
   }
+
+  /// Where one comes who wants to go to `offset`: no further than the end.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
   static constexpr std::uint64_t smallest = 2048;
@@ -11196,120 +11503,18 @@ class header_reader {
 /// for what is not a whole tar archive.
 template <storage_session Session, class Visit>
 void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
-  constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
   header_reader<Session> in(session, id, size);
-  pax_records everywhere;
-  std::optional<pax_records> records;  // of the next member; begins as what holds everywhere
-  std::optional<std::string> long_path;
-  std::uint64_t at = 0;
-  std::uint64_t first = 0;
-  bool extended = false;
-
-  if (size == 0)
-    throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-  const auto compressed =
-      compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
-  const bool whole_block = size >= block_size;
-  if (!compressed.empty() && !(whole_block && checksum_matches(in.get(0, block_size)))) {
-    throw error(
-        errc::format,
-        "the archive is compressed with " + std::string(compressed) +
-            ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
+  const bytes_view head = in.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
+                                  ": samples can be reached in uncompressed archives only; unpack it, "
+                                  "compress the members, or read it forward with webdataset_stream")
         .at_offset(0);
   }
-  while (at < size) {
-    if (size - at < block_size) {
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at);
-    }
-    const bytes_view block = in.get(at, block_size);
-    if (is_zero(block)) break;
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                        : "the checksum of a tar header is wrong")
-          .at_offset(at);
-    }
-    if (!extended) first = at;
-    const char type = static_cast<char>(block[156]);
-    std::string path = header_path(block);
-    const auto stored = number_field(block, 124, 12);
-    std::uint64_t data = at + block_size;
-
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      if (!stored || *stored > longest_extension) {
-        throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at);
-      }
-      if (*stored > size - data)
-        throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
-      const bytes_view body = in.get(data, static_cast<std::size_t>(*stored));
-      try {
-        if (type == 'g') {
-          everywhere.read(body);
-        } else if (type == 'L') {
-          long_path = std::string(text_field(body, 0, body.size()));
-        } else if (type != 'K') {
-          if (!records) records = everywhere;
-          records->read(body);
-        }
-      } catch (error& e) {
-        e.at_offset(at);
-        throw;
-      }
-      extended = true;
-      at = data + padded(*stored);
-      continue;
-    }
-
-    const pax_records& known = records ? *records : everywhere;
-    const bool sparse = type == 'S' || known.sparse;
-    const bool folder = type == '5' || (type == '\0' && path.ends_with('/'));
-    if (known.path) {
-      path = *known.path;
-    } else if (known.sparse_path) {
-      path = *known.sparse_path;
-    } else if (long_path) {
-      path = *long_path;
-    }
-    const auto bytes = known.size ? known.size : stored;
-    const bool has_data = !folder && !(type >= '1' && type <= '6');
-    if (!bytes && has_data) {
-      throw error(errc::format, "the size of a member is not a number, or is negative")
-          .at_offset(at)
-          .for_key(path);
-    }
-    if (type == 'S') {  // old GNU sparse files: blocks with the rest of the map stand before the data
-      bool more = block[482] != std::byte{0};
-      while (more) {
-        if (size - data < block_size) {
-          throw error(errc::format, "the archive is cut off within the map of a sparse file")
-              .at_offset(data)
-              .for_key(path);
-        }
-        more = in.get(data, block_size)[504] != std::byte{0};
-        data += block_size;
-        if (data > size) break;
-      }
-    }
-    at = data;
-    if (has_data) {
-      if (*bytes > size - data) {
-        throw error(errc::format, "the archive is cut off: the member '" + path + "' has " +
-                                      std::to_string(*bytes) + " bytes, and " + std::to_string(size - data) +
-                                      " are left")
-            .at_offset(data)
-            .for_key(path);
-      }
-      at = data + padded(*bytes);
-      const bool regular = type == '0' || type == '\0' || type == '7' || type == 'S';
-      if (regular) visit(member{path, first, data, *bytes, sparse});
-    }
-    records.reset();
-    long_path.reset();
-    extended = false;
-  }
-  if (extended && (records || long_path)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first);
-  }
+  member_walk<header_reader<Session>> walk(in);
+  member found;
+  while (walk.next(found)) visit(found);
 }
 
 }  // namespace detail::tar
@@ -11336,13 +11541,18 @@ class index_builder {
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-    const std::uint32_t suffix = number_of(lower_case(parts->suffix));
-    if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, "the sample has two members '" + suffixes_[suffix] + "'")
+    const std::string lowered = lower_case(parts->suffix);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    const std::uint32_t suffix = number_of(lowered);
+    if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    lowered + "'")
           .at_offset(m.header)
           .for_key(parts->key);
     }
-    last_seen_[suffix] = samples_.size();
+    last_seen_[suffix] = met_;
     check_room(members_.size(), "members");
     members_.push_back({(m.data / 512) << 24 | suffix, m.size});
     payload_ += m.size;
@@ -11356,7 +11566,8 @@ class index_builder {
   }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard) const {
+  [[nodiscard]] buffer finish(object_signature shard) {
+    leave_out_bad();
     index_header header;
     header.shard_size = shard.size;
     header.shard_stamp = shard.stamp;
@@ -11417,14 +11628,25 @@ class index_builder {
   }
 
   void open_sample_of(std::string_view key) {
+    leave_out_bad();
+    ++met_;
     check_room(keys_.size() + key.size(), "bytes of keys");
     samples_.push_back(
         {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
     keys_ += key;
   }
 
+  // The last sample, if it has a member that says so.
+  void leave_out_bad() {
+    if (!std::exchange(bad_, false)) return;
+    for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+    members_.resize(samples_.back().first);
+    keys_.resize(samples_.back().key);
+    samples_.pop_back();
+  }
+
   // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
-  std::uint32_t number_of(std::string suffix) {
+  std::uint32_t number_of(const std::string& suffix) {
     const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
     if (next < suffixes_.size() && suffixes_[next] == suffix) {
       guess_ = next;
@@ -11434,7 +11656,7 @@ class index_builder {
     if (fresh) {
       if (suffixes_.size() == (1u << 24))
         throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-      suffixes_.push_back(std::move(suffix));
+      suffixes_.push_back(suffix);
       last_seen_.push_back(0);
     }
     guess_ = found->second;
@@ -11445,10 +11667,12 @@ class index_builder {
   std::vector<entry> members_;
   std::string keys_;
   std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the number of samples when it was last met
+  std::vector<std::size_t> last_seen_;  // by suffix: the sample in which it was last met
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
+  std::size_t met_ = 0;  // samples so far, left out or not
+  bool bad_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.
