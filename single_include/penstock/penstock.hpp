@@ -22,6 +22,7 @@
 #include <deque>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -600,6 +601,31 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
                                                          std::declval<scratch_of<C>&>()));
+
+/// How far one step of an unpacker came.
+struct unpack_step {
+  std::size_t taken = 0;  ///< bytes of the input
+  std::size_t made = 0;   ///< bytes of the output
+  bool whole = false;     ///< the input may end here: nothing was begun that is not finished
+};
+
+/// A decompressor of files that are read forward, in pieces and with bounded memory.
+///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   stream                   its memory: default-constructible, movable, used by one thread at a time
+///   stream.begin()           another file begins
+///   stream.step(in, out, last) -> unpack_step
+///                            takes some of `in`, puts bytes into `out`, which is not empty; `last` says that
+///                            nothing follows `in`. A step with input takes or makes something; one without may
+///                            make what is held back. Several streams in one file are read one after another.
+///                            Damage throws errc::format or errc::checksum, what needs too much memory
+///                            errc::limit
+template <class U>
+concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
+                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
+                     s.begin();
+                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
+                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
+                   };
 
 }  // namespace penstock::inline v0_1
 
@@ -11323,7 +11349,9 @@ class member_walk {
     }
     end_of_data_ = data_ + *bytes;
     at_ = data_ + padded(*bytes);
-    if constexpr (!forward) {
+    if constexpr (forward) {
+      (void)in_->reach(data_);  // the caller may read the member next
+    } else {
       if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
     }
     if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
@@ -12487,437 +12515,6 @@ inline constexpr synthetic_fn synthetic{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
-/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  std::size_t lowest = count;
-  std::exception_ptr first;
-  const auto run = [&] {
-    while (!failed.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= count) return;
-      try {
-        work(i);
-      } catch (...) {
-        const std::scoped_lock lock(mutex);
-        if (i < lowest) {
-          lowest = i;
-          first = std::current_exception();
-        }
-        failed.store(true, std::memory_order_relaxed);
-      }
-    }
-  };
-  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  threads = std::min(threads, count);
-  std::vector<std::thread> others;
-  try {
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
-  } catch (...) {  // no more threads to be had: those there are do the work
-  }
-  run();
-  for (std::thread& other : others) other.join();
-  if (first) std::rethrow_exception(first);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/shard_set.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
-/// files.
-template <storage Storage>
-struct shard_set {
-  Storage where;
-  index_policy policy;
-  manifest shards;
-  std::vector<object_signature> signatures;
-  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
-
-  shard_set(Storage given, index_policy chosen, std::size_t threads)
-      : where(std::move(given)), policy(chosen) {
-    const std::span<const std::string> names = where.names();
-    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-    if (policy == index_policy::require && !local_storage<Storage>) {
-      throw error(errc::argument, "index_policy::require needs shards that are local files");
-    }
-    signatures.resize(names.size());
-    in_memory.resize(names.size());
-    std::vector<manifest::shard> entries(names.size());
-    auto session = where.connect();
-
-    // First what is there: a few system calls for each shard, so that threads pay only for many.
-    std::vector<index_header> headers(names.size());
-    std::vector<char> found(names.size(), 0);
-    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
-    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
-      signatures[i] = session.signature(static_cast<object_id>(i));
-      if constexpr (local_storage<Storage>) {
-        const auto [state, header] = peek_index(names[i], signatures[i]);
-        found[i] = state == index_state::good ? 1 : 0;
-        headers[i] = header;
-        if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
-                                         to_text(state) + ", and index_policy::require allows no other")
-              .in_file(names[i]);
-        }
-      }
-    });
-    // Then what is missing, which takes a pass over the headers of each shard.
-    std::vector<std::size_t> missing;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (found[i] == 0) missing.push_back(i);
-    }
-    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
-      const std::size_t i = missing[m];
-      auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(i), names[i]));
-      headers[i] = *index_header::load(built->view());
-      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-      if (!keep(i, *built)) in_memory[i] = std::move(built);
-    });
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
-                    headers[i].content};
-    }
-    shards = manifest(std::move(entries));
-  }
-
-  /// Keeps an index in its file; false where it must stay in memory.
-  bool keep(std::size_t shard, const buffer& built) const {
-    if constexpr (local_storage<Storage>) {
-      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
-    } else {
-      return false;
-    }
-  }
-};
-
-/// The indexes of a run: each is mapped and checked when its shard is first used.
-template <storage Storage>
-class open_indexes {
- public:
-  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
-      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
-
-  /// The tables of a shard. Takes no lock once they are there.
-  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
-    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
-    return known != nullptr ? known->tables() : load(session, shard);
-  }
-
- private:
-  struct slots {
-    explicit slots(std::size_t n) : loaded(n) {}
-    slots(const slots&) = delete;
-    slots& operator=(const slots&) = delete;
-    ~slots() {
-      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
-    }
-    std::vector<std::atomic<const loaded_index*>> loaded;
-    std::array<std::mutex, 64> mutexes;
-  };
-
-  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
-    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
-    auto& slot = slots_->loaded[shard];
-    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
-    const manifest::shard& entry = set_->shards.shards()[shard];
-    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
-      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-          .in_file(entry.name);
-    }
-    std::unique_ptr<const loaded_index> fresh;
-    if (set_->in_memory[shard]) {
-      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
-    } else {
-      fresh = from_file(session, shard, entry);
-    }
-    if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-          .in_file(entry.name);
-    }
-    const loaded_index* shown = fresh.release();
-    slot.store(shown, std::memory_order_release);
-    return shown->tables();
-  }
-
-  // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                                const manifest::shard& entry) const {
-    auto found = loaded_index::from_file(entry.name);
-    if (found && belongs(*found, entry)) return found;
-    if (set_->policy == index_policy::require) {
-      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
-                                      " " + to_text(index_state::damaged) +
-                                      ", and index_policy::require allows no other")
-          .in_file(entry.name);
-    }
-    auto built =
-        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
-    set_->keep(shard, *built);
-    return loaded_index::from_buffer(std::move(built));
-  }
-
-  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
-    const index_header& header = index.tables().header();
-    return header.content == entry.content && header.samples == entry.samples &&
-           header.shard_size == entry.bytes;
-  }
-
-  std::shared_ptr<const shard_set<Storage>> set_;
-  std::unique_ptr<slots> slots_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/tar_sample.hpp
-
-/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
-
-/// The sample that a worker is at.
-struct sample_cursor {
-  const shard_index* tables = nullptr;
-  const std::string* url = nullptr;
-  object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
-  std::uint64_t sample = 0;  ///< in the shard
-  std::uint32_t first = 0;   ///< first and end member
-  std::uint32_t end = 0;
-  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
-};
-
-/// What one worker keeps for reading through a session that copies.
-///
-/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
-/// that lie together;
-/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
-/// members are read where they are wanted.
-template <storage_session Session>
-class copying_worker {
- public:
-  static constexpr bool views = false;
-  sample_cursor at;
-
-  void begin(Session& session, bool in_order) noexcept {
-    session_ = &session;
-    in_order_ = in_order;
-    pinned_ = false;
-    ++generation_;
-  }
-
-  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
-    if (into.empty()) return;
-    at.touched = offset;
-    if (into.size() < direct) {
-      if (!holds(offset, into.size()) && !pinned_) {
-        const span_of_members span = around(member);
-        if (span.first != span.last) fill(span);
-      }
-      if (holds(offset, into.size())) {
-        std::memcpy(into.data(), in_window(offset), into.size());
-        return;
-      }
-    }
-    session_->read(at.shard, offset, into);
-  }
-
-  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
-    if (size == 0) return {};
-    at.touched = offset;
-    if (size < direct) {
-      if (!holds(offset, size) && !pinned_) fill(around(member));
-      if (holds(offset, size)) {
-        pinned_ = true;  // until the next sample, the window may not move
-        return {in_window(offset), static_cast<std::size_t>(size)};
-      }
-    }
-    const std::size_t ordinal = member - at.first;
-    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
-    spare& mine = spares_[ordinal];
-    if (mine.generation != generation_) {
-      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
-      session_->read(at.shard, offset, mine.bytes.span());
-      mine.generation = generation_;
-    }
-    return mine.bytes.view();
-  }
-
- private:
-  static constexpr std::uint64_t direct = 32_KiB;
-  static constexpr std::uint64_t first_ahead = 16_KiB;
-  static constexpr std::uint64_t most_ahead = 256_KiB;
-
-  struct spare {
-    buffer bytes;
-    std::uint64_t generation = 0;
-  };
-  struct span_of_members {
-    std::uint32_t first;
-    std::uint32_t last;
-  };
-
-  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
-    return window_shard_ == at.tables && offset >= window_begin_ &&
-           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
-  }
-  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
-    return window_.data() + (offset - window_begin_);
-  }
-  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
-
-  // The small members that one read shall bring with this one: of its sample, and where samples are read in
-  // order also of those that follow.
-  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
-    const shard_index& tables = *at.tables;
-    span_of_members span{member, member};
-    while (span.first > at.first && small(span.first - 1) &&
-           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
-      --span.first;
-    }
-    const std::uint64_t begin = tables.offset(span.first);
-    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
-      ++span.last;
-    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
-    if (ahead_ != 0 && span.last + 1 == at.end) {
-      const auto members = static_cast<std::uint32_t>(tables.header().members);
-      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
-        ++span.last;
-    }
-    return span;
-  }
-
-  void fill(span_of_members span) {
-    const std::uint64_t begin = at.tables->offset(span.first);
-    window_shard_ = nullptr;  // holds nothing if the read fails
-    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
-    session_->read(at.shard, begin, window_.span());
-    window_begin_ = begin;
-    window_shard_ = at.tables;
-  }
-
-  Session* session_ = nullptr;
-  const shard_index* window_shard_ = nullptr;
-  buffer window_;
-  std::uint64_t window_begin_ = 0;
-  std::uint64_t ahead_ = 0;
-  std::uint64_t generation_ = 0;
-  bool in_order_ = false;
-  bool pinned_ = false;
-  std::vector<spare> spares_;  // by the member's number in its sample
-};
-
-/// What one worker keeps where the session shows bytes in place.
-template <viewing_session Session>
-class viewing_worker {
- public:
-  static constexpr bool views = true;
-  sample_cursor at;
-
-  void begin(Session& session, bool) noexcept { session_ = &session; }
-  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
-    const bytes_view found = finish(member, offset, into.size());
-    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-  }
-  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
-    at.touched = offset;
-    return session_->view(at.shard, offset, size);
-  }
-
- private:
-  Session* session_ = nullptr;
-};
-
-template <class Session>
-struct worker_for {
-  using type = copying_worker<Session>;
-};
-template <viewing_session Session>
-struct worker_for<Session> {
-  using type = viewing_worker<Session>;
-};
-
-/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
-template <class Worker>
-class member_blob {
- public:
-  using unfinished = void;
-  /// Views of mapped shards live as long as the run: holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  member_blob() = default;
-  member_blob(Worker& worker, std::uint32_t member) noexcept
-      : worker_(&worker),
-        member_(member),
-        offset_(worker.at.tables->offset(member)),
-        size_(worker.at.tables->size(member)) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// Where the bytes begin in the shard.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_) {
-      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
-    }
-    worker_->read(member_, offset_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
-
- private:
-  Worker* worker_ = nullptr;
-  std::uint32_t member_ = 0;
-  std::uint64_t offset_ = 0;
-  std::uint64_t size_ = 0;
-};
-
-/// An open sample of a shard: its key, and a table of members that have not been read.
-template <class Worker>
-class tar_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = member_blob<Worker>;
-
-  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return worker_->at.tables->suffix(number(i));
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
-
- private:
-  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
-    return worker_->at.first + static_cast<std::uint32_t>(i);
-  }
-  Worker* worker_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/braces.hpp
 
 namespace penstock::inline v0_1 {
@@ -13503,17 +13100,9 @@ static_assert(storage<file>, "file is a storage");
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/webdataset.hpp
+// ---- penstock/source/detail/shard_names.hpp
 
 namespace penstock::inline v0_1 {
-
-/// Choices of `webdataset`.
-struct webdataset_options {
-  index_policy index = index_policy::keep;
-  /// Threads that build missing indexes; 0 is one for each processor.
-  std::size_t threads = 0;
-};
-
 namespace detail::tar {
 
 template <class T>
@@ -13543,6 +13132,450 @@ template <pattern_text Text>
 }
 
 }  // namespace detail::tar
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
+/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::size_t lowest = count;
+  std::exception_ptr first;
+  const auto run = [&] {
+    while (!failed.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= count) return;
+      try {
+        work(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        if (i < lowest) {
+          lowest = i;
+          first = std::current_exception();
+        }
+        failed.store(true, std::memory_order_relaxed);
+      }
+    }
+  };
+  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  threads = std::min(threads, count);
+  std::vector<std::thread> others;
+  try {
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
+  } catch (...) {  // no more threads to be had: those there are do the work
+  }
+  run();
+  for (std::thread& other : others) other.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_set.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
+/// files.
+template <storage Storage>
+struct shard_set {
+  Storage where;
+  index_policy policy;
+  manifest shards;
+  std::vector<object_signature> signatures;
+  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+
+  shard_set(Storage given, index_policy chosen, std::size_t threads)
+      : where(std::move(given)), policy(chosen) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (policy == index_policy::require && !local_storage<Storage>) {
+      throw error(errc::argument, "index_policy::require needs shards that are local files");
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    std::vector<manifest::shard> entries(names.size());
+    auto session = where.connect();
+
+    // First what is there: a few system calls for each shard, so that threads pay only for many.
+    std::vector<index_header> headers(names.size());
+    std::vector<char> found(names.size(), 0);
+    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
+      signatures[i] = session.signature(static_cast<object_id>(i));
+      if constexpr (local_storage<Storage>) {
+        const auto [state, header] = peek_index(names[i], signatures[i]);
+        found[i] = state == index_state::good ? 1 : 0;
+        headers[i] = header;
+        if (state != index_state::good && policy == index_policy::require) {
+          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
+                                         to_text(state) + ", and index_policy::require allows no other")
+              .in_file(names[i]);
+        }
+      }
+    });
+    // Then what is missing, which takes a pass over the headers of each shard.
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (found[i] == 0) missing.push_back(i);
+    }
+    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
+      const std::size_t i = missing[m];
+      auto built = std::make_shared<const buffer>(build_index(session, static_cast<object_id>(i), names[i]));
+      headers[i] = *index_header::load(built->view());
+      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
+      if (!keep(i, *built)) in_memory[i] = std::move(built);
+    });
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
+                    headers[i].content};
+    }
+    shards = manifest(std::move(entries));
+  }
+
+  /// Keeps an index in its file; false where it must stay in memory.
+  bool keep(std::size_t shard, const buffer& built) const {
+    if constexpr (local_storage<Storage>) {
+      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
+    } else {
+      return false;
+    }
+  }
+};
+
+/// The indexes of a run: each is mapped and checked when its shard is first used.
+template <storage Storage>
+class open_indexes {
+ public:
+  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
+      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+
+  /// The tables of a shard. Takes no lock once they are there.
+  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
+    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    return known != nullptr ? known->tables() : load(session, shard);
+  }
+
+ private:
+  struct slots {
+    explicit slots(std::size_t n) : loaded(n) {}
+    slots(const slots&) = delete;
+    slots& operator=(const slots&) = delete;
+    ~slots() {
+      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
+    }
+    std::vector<std::atomic<const loaded_index*>> loaded;
+    std::array<std::mutex, 64> mutexes;
+  };
+
+  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
+    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
+    auto& slot = slots_->loaded[shard];
+    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<const loaded_index> fresh;
+    if (set_->in_memory[shard]) {
+      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
+    } else {
+      fresh = from_file(session, shard, entry);
+    }
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    const loaded_index* shown = fresh.release();
+    slot.store(shown, std::memory_order_release);
+    return shown->tables();
+  }
+
+  // The header was in order when the plan was made. If the rest is not, the index is built again.
+  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                                const manifest::shard& entry) const {
+    auto found = loaded_index::from_file(entry.name);
+    if (found && belongs(*found, entry)) return found;
+    if (set_->policy == index_policy::require) {
+      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
+                                      " " + to_text(index_state::damaged) +
+                                      ", and index_policy::require allows no other")
+          .in_file(entry.name);
+    }
+    auto built =
+        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    set_->keep(shard, *built);
+    return loaded_index::from_buffer(std::move(built));
+  }
+
+  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
+    const index_header& header = index.tables().header();
+    return header.content == entry.content && header.samples == entry.samples &&
+           header.shard_size == entry.bytes;
+  }
+
+  std::shared_ptr<const shard_set<Storage>> set_;
+  std::unique_ptr<slots> slots_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_sample.hpp
+
+/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
+
+/// The sample that a worker is at.
+struct sample_cursor {
+  const shard_index* tables = nullptr;
+  const std::string* url = nullptr;
+  object_id shard = 0;
+  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
+  std::uint64_t shard_end = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint32_t first = 0;   ///< first and end member
+  std::uint32_t end = 0;
+  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+};
+
+/// What one worker keeps for reading through a session that copies.
+///
+/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
+/// that lie together;
+/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
+/// members are read where they are wanted.
+template <storage_session Session>
+class copying_worker {
+ public:
+  static constexpr bool views = false;
+  sample_cursor at;
+
+  void begin(Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+    pinned_ = false;
+    ++generation_;
+  }
+
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    if (into.empty()) return;
+    at.touched = offset;
+    if (into.size() < direct) {
+      if (!holds(offset, into.size()) && !pinned_) {
+        const span_of_members span = around(member);
+        if (span.first != span.last) fill(span);
+      }
+      if (holds(offset, into.size())) {
+        std::memcpy(into.data(), in_window(offset), into.size());
+        return;
+      }
+    }
+    session_->read(at.shard, offset, into);
+  }
+
+  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
+    if (size == 0) return {};
+    at.touched = offset;
+    if (size < direct) {
+      if (!holds(offset, size) && !pinned_) fill(around(member));
+      if (holds(offset, size)) {
+        pinned_ = true;  // until the next sample, the window may not move
+        return {in_window(offset), static_cast<std::size_t>(size)};
+      }
+    }
+    const std::size_t ordinal = member - at.first;
+    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
+    spare& mine = spares_[ordinal];
+    if (mine.generation != generation_) {
+      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      session_->read(at.shard, offset, mine.bytes.span());
+      mine.generation = generation_;
+    }
+    return mine.bytes.view();
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+  static constexpr std::uint64_t first_ahead = 16_KiB;
+  static constexpr std::uint64_t most_ahead = 256_KiB;
+
+  struct spare {
+    buffer bytes;
+    std::uint64_t generation = 0;
+  };
+  struct span_of_members {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
+    return window_shard_ == at.tables && offset >= window_begin_ &&
+           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
+  }
+  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
+    return window_.data() + (offset - window_begin_);
+  }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+
+  // The small members that one read shall bring with this one: of its sample, and where samples are read in
+  // order also of those that follow.
+  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
+    const shard_index& tables = *at.tables;
+    span_of_members span{member, member};
+    while (span.first > at.first && small(span.first - 1) &&
+           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
+      --span.first;
+    }
+    const std::uint64_t begin = tables.offset(span.first);
+    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
+      ++span.last;
+    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
+    if (ahead_ != 0 && span.last + 1 == at.end) {
+      const auto members = static_cast<std::uint32_t>(tables.header().members);
+      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
+        ++span.last;
+    }
+    return span;
+  }
+
+  void fill(span_of_members span) {
+    const std::uint64_t begin = at.tables->offset(span.first);
+    window_shard_ = nullptr;  // holds nothing if the read fails
+    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
+    session_->read(at.shard, begin, window_.span());
+    window_begin_ = begin;
+    window_shard_ = at.tables;
+  }
+
+  Session* session_ = nullptr;
+  const shard_index* window_shard_ = nullptr;
+  buffer window_;
+  std::uint64_t window_begin_ = 0;
+  std::uint64_t ahead_ = 0;
+  std::uint64_t generation_ = 0;
+  bool in_order_ = false;
+  bool pinned_ = false;
+  std::vector<spare> spares_;  // by the member's number in its sample
+};
+
+/// What one worker keeps where the session shows bytes in place.
+template <viewing_session Session>
+class viewing_worker {
+ public:
+  static constexpr bool views = true;
+  sample_cursor at;
+
+  void begin(Session& session, bool) noexcept { session_ = &session; }
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    const bytes_view found = finish(member, offset, into.size());
+    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+  }
+  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
+    at.touched = offset;
+    return session_->view(at.shard, offset, size);
+  }
+
+ private:
+  Session* session_ = nullptr;
+};
+
+template <class Session>
+struct worker_for {
+  using type = copying_worker<Session>;
+};
+template <viewing_session Session>
+struct worker_for<Session> {
+  using type = viewing_worker<Session>;
+};
+
+/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
+template <class Worker>
+class member_blob {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  member_blob() = default;
+  member_blob(Worker& worker, std::uint32_t member) noexcept
+      : worker_(&worker),
+        member_(member),
+        offset_(worker.at.tables->offset(member)),
+        size_(worker.at.tables->size(member)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Where the bytes begin in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_) {
+      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
+                                      std::to_string(into.size()));
+    }
+    worker_->read(member_, offset_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+/// An open sample of a shard: its key, and a table of members that have not been read.
+template <class Worker>
+class tar_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = member_blob<Worker>;
+
+  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.tables->suffix(number(i));
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
+
+ private:
+  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
+    return worker_->at.first + static_cast<std::uint32_t>(i);
+  }
+  Worker* worker_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::keep;
+  /// Threads that build missing indexes; 0 is one for each processor.
+  std::size_t threads = 0;
+};
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.
@@ -13711,6 +13744,590 @@ webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webda
 
 static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
               "webdataset is an indexed source of open samples");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What to write to read a shard that is packed in a way that the source was not told of.
+[[nodiscard]] inline error not_unpacked(std::string_view format) {
+  struct row {
+    std::string_view format, component, unpacker;
+  };
+  constexpr std::array<row, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                      {"zstd", "zstd", "unpack_zstd"},
+                                      {"lz4", "lz4", "unpack_lz4"},
+                                      {"bzip2", "bz2", "unpack_bzip2"},
+                                      {"xz", "xz", "unpack_xz"}}};
+  const std::string what = "the shard is compressed with " + std::string(format);
+  for (const row& r : known) {
+    if (r.format != format) continue;
+    const std::string unpacker(r.unpacker);
+    return error(errc::argument, what + ": link penstock::" + std::string(r.component) +
+                                     ", include <penstock/codec/" + unpacker +
+                                     ".hpp> and write webdataset_stream<" + unpacker + ">(...)");
+  }
+  return error(errc::format,
+               what + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz");
+}
+
+/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
+///
+/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
+/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+template <unpacker... Unpack>
+class shard_stream {
+ public:
+  static constexpr bool forward = true;
+
+  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input.
+  void open(const std::string& path, std::atomic<bool>& used) {
+    close();
+    path_ = &path;
+    const bool standard_input = path == "-";
+    struct stat status {};
+    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+      throw error(errc::io, "this is a folder; name the shards in it");
+    if (pipe && used.exchange(true)) {
+      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
+                                   std::string(" can be read once, and was read already; write it to a file "
+                                               "to read it again"));
+    }
+    if (!standard_input) {
+      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (file_.get() < 0) throw failed("open");
+    }
+    number_ = standard_input ? STDIN_FILENO : file_.get();
+    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+    while (raw_end_ < sniffed && !raw_ended_) fill();
+    const bytes_view head = raw_.view().first(raw_end_);
+    const std::string_view format = compression_of(head);
+    // a member's name may look like one
+    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
+      begin(format);
+    drained_ = packed_ == plain && !pipe;
+  }
+
+  void close() noexcept {
+    file_ = {};
+    packed_ = plain;
+    raw_at_ = raw_end_ = at_ = end_ = 0;
+    offset_ = 0;
+    raw_ended_ = whole_ = false;
+  }
+
+  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+    if (reach(offset) < offset) return {};
+    if (end_ - at_ < count) {
+      reserve(count);
+      while (end_ < count) {
+        const std::size_t got = make(window_.span().subspan(end_));
+        if (got == 0) break;
+        end_ += got;
+      }
+    }
+    return window_.view().subspan(at_, std::min(count, end_ - at_));
+  }
+
+  /// Goes on to `offset`, and says how far it came.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
+    while (offset_ < offset) {
+      if (at_ == end_ && !refill()) break;
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+      at_ += some;
+      offset_ += some;
+    }
+    return offset_;
+  }
+
+  /// Takes bytes; the number is smaller only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const mutable_bytes rest = into.subspan(done);
+      std::size_t some = 0;
+      if (at_ == end_ && rest.size() >= piece) {
+        some = make(rest);
+        if (some == 0) break;
+      } else {
+        if (at_ == end_ && !refill()) break;
+        some = std::min(rest.size(), end_ - at_);
+        std::memcpy(rest.data(), window_.data() + at_, some);
+        at_ += some;
+      }
+      done += some;
+      offset_ += some;
+    }
+    return done;
+  }
+
+  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
+  /// writes to a pipe.
+  void drain() {
+    if (!drained_) {
+      do {
+        offset_ += end_ - at_;
+      } while (refill());
+    }
+    close();
+  }
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = sizeof...(Unpack);
+
+  [[nodiscard]] error failed(const char* doing) const {
+    return error(errc::io,
+                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+  }
+
+  void begin(std::string_view format) {
+    std::size_t number = 0;
+    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
+      if (packed_ == plain && U::unpacker_format == format) {
+        stream.begin();
+        packed_ = number;
+      }
+      ++number;
+    };
+    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
+    if (packed_ == plain) throw not_unpacked(format);
+  }
+
+  /// Reads more of the file; `raw_ended_` where there is nothing more.
+  void fill() {
+    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+    raw_end_ += got;
+    raw_ended_ = got == 0;
+  }
+  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
+    while (true) {
+      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) throw failed("read").at_offset(offset_);
+    }
+  }
+
+  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
+    unpack_step done;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
+    }(std::index_sequence_for<Unpack...>{});
+    return done;
+  }
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out) {
+    if (packed_ == plain) {
+      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+      std::memcpy(out.data(), raw_.data() + raw_at_, some);
+      raw_at_ += some;
+      return some;
+    }
+    while (true) {
+      if (raw_at_ == raw_end_ && !raw_ended_) fill();
+      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+      const unpack_step done = step(in, out);
+      raw_at_ += done.taken;
+      whole_ = done.whole;
+      if (done.made != 0) return done.made;
+      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+      if (in.empty() && whole_) return 0;
+      throw error(errc::format,
+                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+    }
+  }
+
+  [[nodiscard]] bool refill() {
+    if (window_.size() == 0) window_.resize_for_overwrite(piece);
+    at_ = 0;
+    end_ = make(window_.span());
+    return end_ != 0;
+  }
+
+  /// Moves what is in the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count) {
+    const std::size_t held = end_ - at_;
+    if (window_.size() < count || window_.size() == 0) {
+      buffer larger(std::max(count, piece));
+      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+      window_ = std::move(larger);
+    } else if (held != 0) {
+      std::memmove(window_.data(), window_.data() + at_, held);
+    }
+    at_ = 0;
+    end_ = held;
+  }
+
+  const std::string* path_ = nullptr;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;  // as it is in the file
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // which of the unpackers
+  std::tuple<typename Unpack::stream...> streams_;
+  buffer window_;  // as it is in the archive
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of window_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/stream_sample.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The bytes of a member that its sample holds.
+class held_blob {
+ public:
+  using unfinished = void;
+
+  held_blob() = default;
+  explicit held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != bytes_.size()) {
+      throw error(errc::argument, "a member of " + std::to_string(bytes_.size()) +
+                                      " bytes was to be read into " + std::to_string(into.size()));
+    }
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
+  }
+  [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
+
+ private:
+  bytes_view bytes_;
+};
+
+/// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
+class stream_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = held_blob;
+
+  [[nodiscard]] std::string_view key() const noexcept { return key_; }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return url_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return std::string_view(names_).substr(members_[i].name, members_[i].name_size);
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept {
+    return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
+  }
+
+  /// Another sample begins.
+  void start(std::string_view key, std::string_view url) {
+    key_ = key;
+    url_ = url;
+    names_.clear();
+    members_.clear();
+    bytes_.clear();
+    bad_ = false;
+  }
+
+  /// Takes a member, which must have this sample's key. `read(bytes)` takes that many from the archive, fewer
+  /// at its end; `cut_off(got)` throws when they end early.
+  template <class Read, class CutOff>
+  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, Read&& read,
+            CutOff&& cut_off) {
+    if (m.sparse) {
+      throw error(errc::format, "'" + std::string(m.path) +
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t name = names_.size();
+    for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string_view lowered = std::string_view(names_).substr(name);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    if (reserved_suffix(lowered) || !fresh(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    std::string(lowered) + "'")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t begin = bytes_.size();
+    const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+    if (held > limit || m.size > limit - held) {
+      throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
+                                   " bytes the sample is larger than the limit of " + std::to_string(limit) +
+                                   "; raise it with webdataset_stream_options{.limit = ...}")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    // What a header announces may not be there: memory grows with what is.
+    const auto size = static_cast<std::size_t>(m.size);
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+      grow(begin + done + some);
+      const std::size_t got = read(bytes_.span().subspan(begin + done, some));
+      done += got;
+      if (got < some) cut_off(m.data + done);
+    }
+    members_.push_back({name, names_.size() - name, begin, size});
+  }
+
+  /// Whether the sample says of itself that it shall be left out.
+  [[nodiscard]] bool bad() const noexcept { return bad_; }
+
+ private:
+  struct entry {
+    std::size_t name, name_size;
+    std::size_t begin, size;
+  };
+
+  /// Whether no member has this name, which stands at the end of `names_` already. A table takes over from
+  /// looking at all where a sample has very many.
+  [[nodiscard]] bool fresh(std::string_view lowered) {
+    constexpr std::size_t few = 32;
+    if (members_.size() < few) {
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (name(i) == lowered) return false;
+      return true;
+    }
+    if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+      std::size_t size = 4 * few;
+      while (size < members_.size() * 4) size *= 2;
+      table_.assign(size, empty);
+      for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+    }
+    std::size_t& mine = table_[slot(lowered)];
+    if (mine != empty) return false;
+    mine = members_.size();
+    return true;
+  }
+  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept {
+    std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+    while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+    return at;
+  }
+
+  void grow(std::size_t size) {
+    if (size > bytes_.capacity()) {
+      buffer larger(std::max(size, 2 * bytes_.capacity()));
+      if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+      bytes_ = std::move(larger);
+    }
+    bytes_.resize_for_overwrite(size);
+  }
+
+  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
+
+  std::string key_;
+  std::string url_;
+  std::string names_;
+  std::vector<entry> members_;
+  std::vector<std::size_t> table_;
+  buffer bytes_;
+  bool bad_ = false;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset_stream.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset_stream`.
+struct webdataset_stream_options {
+  /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
+  std::uint64_t limit = 1_GiB;
+};
+
+/// The source that `webdataset_stream` makes.
+template <unpacker... Unpack>
+class webdataset_stream_source {
+  struct shared {
+    shared(std::vector<std::string> given, webdataset_stream_options chosen)
+        : names(std::move(given)), used(names.size()), options(chosen) {}
+    std::vector<std::string> names;
+    std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+    webdataset_stream_options options;
+  };
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::tar::stream_sample;
+  static constexpr std::string_view source_name = "webdataset_stream";
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) {
+      while (shard_ < set_->names.size()) {
+        const std::string& url = set_->names[shard_];
+        try {
+          if (!state_->open) open(url);
+          if (read_sample(e, url)) return true;
+        } catch (error& problem) {
+          shard_ = set_->names.size();
+          problem.in_file(url);
+          if (state_->open) problem.at_offset(state_->input.offset());
+          state_->close();
+          throw;
+        }
+        ++shard_;
+      }
+      return false;
+    }
+    void rewind(std::uint64_t) noexcept {
+      state_->close();
+      shard_ = 0;
+    }
+
+   private:
+    friend class webdataset_stream_source;
+    using stream = detail::tar::shard_stream<Unpack...>;
+
+    // Stays where it is when the reader is moved: the walk refers to the input.
+    struct state {
+      stream input;
+      detail::tar::member_walk<stream> walk{input};
+      detail::tar::member found;
+      detail::tar::split_path parts;  // of the member that was found, and is not taken yet
+      bool open = false;
+      bool pending = false;
+      bool ended = false;
+
+      void close() noexcept {
+        input.close();
+        open = pending = ended = false;
+      }
+    };
+
+    explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
+
+    void open(const std::string& url) {
+      state_->input.open(url, set_->used[shard_]);
+      state_->walk.restart();
+      state_->open = true;
+    }
+
+    /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
+    /// the last sample is given.
+    bool find() {
+      state& s = *state_;
+      if (s.ended) return false;
+      while (s.walk.next(s.found)) {
+        if (detail::tar::skipped_member(s.found.path)) continue;
+        const auto parts = detail::tar::split_member(s.found.path);
+        if (!parts) continue;
+        s.parts = *parts;
+        return true;
+      }
+      s.ended = true;
+      s.input.drain();
+      return false;
+    }
+
+    /// False at the end of the shard.
+    bool read_sample(element& e, const std::string& url) {
+      state& s = *state_;
+      while (s.pending || find()) {
+        e.start(s.parts.key, url);
+        do {
+          e.take(
+              s.found, s.parts.suffix, set_->options.limit,
+              [&s](mutable_bytes into) { return s.input.read(into); },
+              [&s](std::uint64_t reached) { s.walk.cut_off(reached); });
+          s.pending = find();
+        } while (s.pending && s.parts.key == e.key());
+        if (!e.bad()) return true;
+      }
+      s.close();
+      return false;
+    }
+
+    std::shared_ptr<shared> set_;
+    std::unique_ptr<state> state_;
+    std::size_t shard_ = 0;
+  };
+
+  webdataset_stream_source(std::vector<std::string> names, webdataset_stream_options options)
+      : set_(std::make_shared<shared>(std::move(names), options)) {
+    if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  }
+
+  [[nodiscard]] std::string describe() const {
+    return "webdataset_stream(" +
+           (set_->names.size() == 1
+                ? set_->names.front()
+                : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
+           ", read forward)";
+  }
+  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    penstock::fingerprint mark;
+    mark.add("webdataset_stream", set_->names.size());
+    for (const std::string& name : set_->names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+    return mark.value();
+  }
+  [[nodiscard]] reader open() const { return reader(set_); }
+
+ private:
+  std::shared_ptr<shared> set_;
+};
+
+/// Shards in the WebDataset format, read once from the beginning to the end: for archives that are compressed
+/// as a whole, and for pipes. Where shards are plain files, `webdataset` can do more: shuffle, resume, read
+/// in parallel.
+///
+///     webdataset_stream("train-{0000..0127}.tar")
+///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
+///     webdataset_stream("-")                                                 what another program writes
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, FIFOs, or "-" for the
+/// standard input; the unpackers that may be needed, as template arguments. How a shard is packed is seen
+/// from its first bytes; its name says nothing. Out: open samples that own their bytes: the same keys,
+/// members, bytes and order as those of `webdataset`.
+/// Kind: a forward source: deterministic only. One shard is open at a time. A pipe can be read once.
+/// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
+/// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
+/// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
+/// Threads: one reads at a time, all evaluate.
+/// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
+/// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
+/// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
+/// that was read before.
+/// Source: webdataset, tariterators.py.
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
+                                                                    webdataset_stream_options options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+}
+
+/// The same for a list of paths, which are taken as they are.
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::move(paths), options};
+}
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+static_assert(forward_source<webdataset_stream_source<>> && open_sample<detail::tar::stream_sample>,
+              "webdataset_stream is a forward source of open samples");
 
 }  // namespace penstock::inline v0_1
 

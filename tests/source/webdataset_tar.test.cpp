@@ -18,7 +18,7 @@ using penstock::memory_files;
 using penstock::webdataset;
 using penstock_test::raw_tar;
 
-std::vector<std::string> listing(const std::string& bytes) {
+std::vector<std::string> listing_of(const std::string& bytes) {
   std::vector<std::string> lines;
   const webdataset data(memory_files().add("t.tar", bytes));
   const auto reader = data.open();
@@ -40,7 +40,7 @@ std::vector<std::string> listing(const std::string& bytes) {
 TEST_CASE("source/webdataset_tar: every dialect and rule") {
   for (const auto& one : penstock_test::good_tar_cases()) {
     INFO(one.name);
-    CHECK(listing(one.bytes) == one.lines);
+    CHECK(listing_of(one.bytes) == one.lines);
   }
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("source/webdataset_tar: what is wrong, and where") {
   for (const auto& one : penstock_test::bad_tar_cases()) {
     INFO(one.name);
     try {
-      (void)listing(one.bytes);
+      (void)listing_of(one.bytes);
       FAIL_CHECK("read what is wrong");
     } catch (const penstock::error& e) {
       CHECK((e.code() == errc::format));
@@ -71,13 +71,13 @@ TEST_CASE("source/webdataset_tar: floods of headers cost what their bytes cost")
   tar.member("s", "1");
   for (int i = 0; i < 20'000; ++i) tar.pax('g', "");
   tar.member("b.txt", "2").end();
-  CHECK(listing(tar.bytes) == std::vector<std::string>{name + "49: txt=1", "b: txt=2"});
+  CHECK(listing_of(tar.bytes) == std::vector<std::string>{name + "49: txt=1", "b: txt=2"});
 }
 
 TEST_CASE("source/webdataset_tar: compressed archives say what reads them") {
   const auto problem = [](const std::string& head) {
     try {
-      (void)listing(head + std::string(600, 'z'));
+      (void)listing_of(head + std::string(600, 'z'));
     } catch (const penstock::error& e) {
       return std::string(e.what());
     }
@@ -97,5 +97,5 @@ TEST_CASE("source/webdataset_tar: compressed archives say what reads them") {
   CHECK_THAT(problem(skippable + skippable + "\x04\x22\x4d\x18"), penstock_test::contains("lz4"));
   CHECK_THAT(problem("\x02\x21\x4c\x18"), penstock_test::contains("lz4 (legacy)"));
   // what looks compressed may be a name
-  CHECK(listing(raw_tar().member("BZh.txt", "1").end().bytes) == std::vector<std::string>{"BZh: txt=1"});
+  CHECK(listing_of(raw_tar().member("BZh.txt", "1").end().bytes) == std::vector<std::string>{"BZh: txt=1"});
 }

@@ -144,7 +144,9 @@ class member_walk {
     }
     end_of_data_ = data_ + *bytes;
     at_ = data_ + padded(*bytes);
-    if constexpr (!forward) {
+    if constexpr (forward) {
+      (void)in_->reach(data_);  // the caller may read the member next
+    } else {
       if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
     }
     if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
