@@ -55,6 +55,8 @@ class index_builder {
   }
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// Samples so far, with those that are left out since they call themselves bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
   /// The key of the sample that the next member may still belong to.
   [[nodiscard]] std::string_view last_key() const noexcept {
@@ -167,7 +169,7 @@ class index_builder {
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
-  std::size_t met_ = 0;  // samples so far, left out or not
+  std::size_t met_ = 0;
   bool bad_ = false;
 };
 

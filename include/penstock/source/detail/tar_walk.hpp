@@ -17,7 +17,7 @@ namespace detail::tar {
 /// A member that holds a file's bytes.
 struct member {
   std::string_view path;     ///< lives until the next one is asked for
-  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
+  std::uint64_t header = 0;  ///< where its first header begins: pax (but `g`) and long-name headers included
   std::uint64_t data = 0;
   std::uint64_t size = 0;
   bool sparse = false;  ///< its bytes are stored with the holes left out
@@ -33,10 +33,10 @@ class member_walk {
  public:
   explicit member_walk(In& in) noexcept : in_(&in) {}
 
-  /// Back to the beginning of an archive.
-  void restart() noexcept {
-    at_ = 0;
-    end_of_data_ = 0;
+  /// Begins anew, at the beginning of an archive or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept {
+    at_ = at;
+    end_of_data_ = at;
     everywhere_ = {};
     forget();
   }
@@ -107,7 +107,7 @@ class member_walk {
       e.at_offset(at_);
       throw;
     }
-    extended_ = true;
+    if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
     end_of_data_ = at_ + block_size;
     at_ = end_of_data_ + padded(*stored);
   }
