@@ -21,6 +21,7 @@
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -600,6 +601,31 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
                                                          std::declval<scratch_of<C>&>()));
+
+/// How far one step of an unpacker came.
+struct unpack_step {
+  std::size_t taken = 0;  ///< bytes of the input
+  std::size_t made = 0;   ///< bytes of the output
+  bool whole = false;     ///< the input may end here: nothing was begun that is not finished
+};
+
+/// A decompressor of files that are read forward, in pieces and with bounded memory.
+///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   stream                   its memory: default-constructible, movable, used by one thread at a time
+///   stream.begin()           another file begins
+///   stream.step(in, out, last) -> unpack_step
+///                            takes some of `in`, puts bytes into `out`, which is not empty; `last` says that
+///                            nothing follows `in`. A step with input takes or makes something; one without may
+///                            make what is held back. Several streams in one file are read one after another.
+///                            Damage throws errc::format or errc::checksum, what needs too much memory
+///                            errc::limit
+template <class U>
+concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
+                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
+                     s.begin();
+                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
+                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
+                   };
 
 }  // namespace penstock::inline v0_1
 
@@ -11004,9 +11030,17 @@ namespace penstock::inline v0_1 {
 ///              keeps it in that file, or in memory where the folder may not be written
 /// `transient`  the same, but writes no file
 /// `require`    builds nothing: an index that is missing, damaged or made for another state of its shard is
-/// an error that names
-///              both files
-enum class index_policy { keep, transient, require };
+/// an error that names both files
+/// `dali`       makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
+/// members: nothing but a few headers is read, the first, the last and 62 between them. One of v1.1 does not:
+/// all headers are read and compared
+/// `energon`    holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
+///
+/// What other programs wrote must be there and agree with its shard: else errc::missing or errc::format with
+/// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is not read: its
+/// offsets are in an SQLite database, and repeat what the `.idx` says.
+/// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
+enum class index_policy { keep, transient, require, dali, energon };
 
 }  // namespace penstock::inline v0_1
 
@@ -11106,19 +11140,22 @@ struct split_path {
 
 /// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
 /// suffix. Nothing for what is no part of a sample. Exactly the regular expression
-/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename that begins with a dot, `a/.b`, the key
-/// is `a/` if the folder's own name has no dot.
+/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corners: of a basename that begins with a dot, `a/.b`, the
+/// key is `a/` if the folder's own name has no dot; and its first dot matches no line feed, so that behind
+/// one no folder may have a dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
 [[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
   const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
   if (dot == base) {
     if (base == 0) return std::nullopt;
-    const std::size_t above = slash == 0 ? std::string_view::npos : path.rfind('/', slash - 1);
-    const std::size_t from = above == std::string_view::npos ? 0 : above + 1;
-    if (path.substr(from, base - from).find('.') != std::string_view::npos) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
   }
   return split_path{path.substr(0, dot), path.substr(dot + 1)};
 }
@@ -11127,9 +11164,21 @@ struct split_path {
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] inline bool skipped_member(std::string_view path) noexcept {
   const std::size_t slash = path.find('/');
-  const std::string_view first = path.substr(0, slash);
+  std::string_view first = path.substr(0, slash);
+  // its expression's `$` stands also before a line feed at the end
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
   if (!first.starts_with("__") || !first.ends_with("__")) return false;
   return slash == std::string_view::npos || first.size() >= 4;
+}
+
+/// Names that WebDataset's samples have already: a member of that name is one too many.
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset leaves out the sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
 }
 
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
@@ -11416,19 +11465,32 @@ inline constexpr std::size_t block_size = 512;
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
 
-/// The path in the header itself. GNU headers have no prefix: other things stand there.
-[[nodiscard]] inline std::string header_path(bytes_view block) {
-  const std::string_view own = text_field(block, 0, 100);
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) != 0) return std::string(own);
-  const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-  const std::string_view prefix = text_field(block, 345, star ? 131 : 155);
-  return prefix.empty() ? std::string(own) : std::string(prefix) + "/" + std::string(own);
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+inline void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
 }
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value) {
+    text.assign(value);
+    known = true;
+  }
+};
 
 /// What pax records say about a member; an empty value takes back what an earlier record said.
 struct pax_records {
-  std::optional<std::string> path;
-  std::optional<std::string> sparse_path;
+  known_text path;
+  known_text sparse_path;
   std::optional<std::uint64_t> size;
   bool sparse = false;
 
@@ -11456,13 +11518,11 @@ struct pax_records {
  private:
   void take(std::string_view key, std::string_view value) {
     if (key == "path" || key == "GNU.sparse.name") {
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
       auto& mine = key == "path" ? path : sparse_path;
-      if (value.empty()) {
-        mine.reset();
-      } else {
-        mine = std::string(value);
-      }
+      mine.known = false;
+      if (value.empty()) return;
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      mine.set(value);
     } else if (key == "size") {
       size.reset();
       if (value.empty()) return;
@@ -11474,25 +11534,226 @@ struct pax_records {
       }
       size = parsed;
     }
-    if (key.starts_with("GNU.sparse.")) sparse = true;
+    // GNU tar's way to leave holes out, and that of Solaris
+    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
   }
 };
 
 /// The name of the compression that the first bytes of a file show, or nothing.
 [[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [head](std::initializer_list<unsigned char> magic) {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
            std::equal(magic.begin(), magic.end(), head.begin(),
                       [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
   if (starts({0x1f, 0x8b})) return "gzip";
   if (starts({0x1f, 0x9d})) return "compress (.Z)";
   if (starts({0x42, 0x5a, 0x68})) return "bzip2";
   if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
   return {};
 }
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A member that holds a file's bytes.
+struct member {
+  std::string_view path;     ///< lives until the next one is asked for
+  std::uint64_t header = 0;  ///< where its first header begins: pax (but `g`) and long-name headers included
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored with the holes left out
+};
+
+/// Goes through the headers of an archive, forward only, and keeps its memory.
+///
+/// `In` gives bytes: `get(offset, count)` shows that many, fewer at the end; `reach(offset)` goes there and
+/// says how far that was possible. One that cannot look ahead has `static constexpr bool forward`: whether a
+/// member is whole is found when it has been passed.
+template <class In>
+class member_walk {
+ public:
+  explicit member_walk(In& in) noexcept : in_(&in) {}
+
+  /// Begins anew, at the beginning of an archive or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept {
+    at_ = at;
+    end_of_data_ = at;
+    everywhere_ = {};
+    forget();
+  }
+
+  /// The next file in the archive; false behind the last, at the first zero block or at the end of the bytes.
+  /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
+  /// archive.
+  [[nodiscard]] bool next(member& found) {
+    while (true) {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+      const bytes_view block = in_->get(at_, block_size);
+      if (block.empty() && at_ == 0) {
+        throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+      }
+      if (block.empty() || (block.size() == block_size && is_zero(block))) {
+        check_end();
+        return false;
+      }
+      if (block.size() < block_size)
+        throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+      if (!checksum_matches(block)) {
+        throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                           : "the checksum of a tar header is wrong")
+            .at_offset(at_);
+      }
+      if (!extended_) first_ = at_;
+      const char type = static_cast<char>(block[156]);
+      const auto stored = number_field(block, 124, 12);
+      if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+        extension(type, stored);
+      } else if (file(block, type, stored, found)) {
+        return true;
+      }
+    }
+  }
+
+  /// What is thrown where the archive ends within the member that was shown last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const {
+    throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
+                                  std::to_string(end_of_data_ - data_) + " bytes, and " +
+                                  std::to_string(reached - data_) + " are left")
+        .at_offset(data_)
+        .for_key(path_);
+  }
+
+ private:
+  static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
+  static constexpr bool forward = requires { requires In::forward; };
+
+  void extension(char type, std::optional<std::uint64_t> stored) {
+    if (!stored || *stored > longest_extension) {
+      throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
+    }
+    const bytes_view body = in_->get(at_ + block_size, static_cast<std::size_t>(*stored));
+    if (body.size() < *stored)
+      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+    try {
+      if (type == 'g') {
+        everywhere_.read(body);
+      } else if (type == 'L') {
+        long_path_.set(text_field(body, 0, body.size()));
+      } else if (type != 'K') {
+        if (!has_records_) records_ = everywhere_;
+        has_records_ = true;
+        records_.read(body);
+      }
+    } catch (error& e) {
+      e.at_offset(at_);
+      throw;
+    }
+    if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
+    end_of_data_ = at_ + block_size;
+    at_ = end_of_data_ + padded(*stored);
+  }
+
+  // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found) {
+    header_path(block, path_);
+    const pax_records& known = has_records_ ? records_ : everywhere_;
+    const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+    if (known.sparse_path.known) {
+      path_.assign(known.sparse_path.text);
+    } else if (known.path.known) {
+      path_.assign(known.path.text);
+    } else if (long_path_.known) {
+      path_.assign(long_path_.text);
+    }
+    const auto bytes = known.size ? known.size : stored;
+    const bool sparse = type == 'S' || known.sparse;
+    data_ = at_ + block_size;
+    if (type == 'S') pass_map(block[482] != std::byte{0});
+    end_of_data_ = data_;
+    at_ = data_;
+    forget();
+    if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
+    if (!bytes) {
+      throw error(errc::format, "the size of a member is not a number, or is negative")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    if (*bytes > most - data_) {
+      throw error(errc::format, "the size of a member is larger than any file")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    end_of_data_ = data_ + *bytes;
+    at_ = data_ + padded(*bytes);
+    if constexpr (forward) {
+      (void)in_->reach(data_);  // the caller may read the member next
+    } else {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+    }
+    if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+    found = {path_, first_, data_, *bytes, sparse};
+    return true;
+  }
+
+  // Old GNU sparse files: blocks with the rest of the map stand before the data.
+  void pass_map(bool more) {
+    while (more) {
+      const bytes_view map = in_->get(data_, block_size);
+      if (map.size() < block_size) {
+        throw error(errc::format, "the archive is cut off within the map of a sparse file")
+            .at_offset(data_)
+            .for_key(path_);
+      }
+      more = map[504] != std::byte{0};
+      data_ += block_size;
+    }
+  }
+
+  void check_end() const {
+    if (extended_ && (has_records_ || long_path_.known)) {
+      throw error(errc::format, "the archive ends where a member was announced by an extension header")
+          .at_offset(first_);
+    }
+  }
+  void forget() noexcept {
+    has_records_ = false;
+    long_path_.known = false;
+    extended_ = false;
+  }
+
+  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
+
+  In* in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding, which may be missing at the end
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; begin as what holds everywhere
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+};
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -11573,15 +11834,6 @@ concept local_storage = storage<S> && requires { requires bool(S::names_are_path
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// A member that holds a file's bytes.
-struct member {
-  std::string_view path;
-  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored with the holes left out
-};
-
 /// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
 /// together.
 template <storage_session Session>
@@ -11590,9 +11842,10 @@ class header_reader {
   header_reader(Session& session, object_id id, std::uint64_t size)
       : session_(session), id_(id), size_(size) {}
 
-  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+    if (count == 0) return {};
     if constexpr (viewing_session<Session>) {
       return session_.view(id_, offset, count);
     } else {
@@ -11600,6 +11853,9 @@ class header_reader {
       return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
     }
   }
+
+  /// Where one comes who wants to go to `offset`: no further than the end.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
   static constexpr std::uint64_t smallest = 2048;
@@ -11630,119 +11886,18 @@ class header_reader {
 /// for what is not a whole tar archive.
 template <storage_session Session, class Visit>
 void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
-  constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
   header_reader<Session> in(session, id, size);
-  pax_records everywhere;
-  std::optional<pax_records> records;  // of the next member; begins as what holds everywhere
-  std::optional<std::string> long_path;
-  std::uint64_t at = 0;
-  std::uint64_t first = 0;
-  bool extended = false;
-
-  if (size == 0)
-    throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-  const auto compressed =
-      compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
-  const bool whole_block = size >= block_size;
-  if (!compressed.empty() && !(whole_block && checksum_matches(in.get(0, block_size)))) {
-    throw error(
-        errc::format,
-        "the archive is compressed with " + std::string(compressed) +
-            ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
+  const bytes_view head = in.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
+                                  ": samples can be reached in uncompressed archives only; unpack it, "
+                                  "compress the members, or read it forward with webdataset_stream")
         .at_offset(0);
   }
-  while (at < size) {
-    if (size - at < block_size) {
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at);
-    }
-    const bytes_view block = in.get(at, block_size);
-    if (is_zero(block)) break;
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                        : "the checksum of a tar header is wrong")
-          .at_offset(at);
-    }
-    if (!extended) first = at;
-    const char type = static_cast<char>(block[156]);
-    std::string path = header_path(block);
-    const auto stored = number_field(block, 124, 12);
-    std::uint64_t data = at + block_size;
-
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      if (!stored || *stored > longest_extension) {
-        throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at);
-      }
-      if (*stored > size - data)
-        throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
-      const bytes_view body = in.get(data, static_cast<std::size_t>(*stored));
-      try {
-        if (type == 'g') {
-          everywhere.read(body);
-        } else if (type == 'L') {
-          long_path = std::string(text_field(body, 0, body.size()));
-        } else if (type != 'K') {
-          if (!records) records = everywhere;
-          records->read(body);
-        }
-      } catch (error& e) {
-        e.at_offset(at);
-        throw;
-      }
-      extended = true;
-      at = data + padded(*stored);
-      continue;
-    }
-
-    const pax_records& known = records ? *records : everywhere;
-    const bool sparse = type == 'S' || known.sparse;
-    const bool folder = type == '5' || (type == '\0' && path.ends_with('/'));
-    if (known.path) {
-      path = *known.path;
-    } else if (known.sparse_path) {
-      path = *known.sparse_path;
-    } else if (long_path) {
-      path = *long_path;
-    }
-    const auto bytes = known.size ? known.size : stored;
-    const bool has_data = !folder && !(type >= '1' && type <= '6');
-    if (!bytes && has_data) {
-      throw error(errc::format, "the size of a member is not a number, or is negative")
-          .at_offset(at)
-          .for_key(path);
-    }
-    if (type == 'S') {  // old GNU sparse files: blocks with the rest of the map stand before the data
-      bool more = block[482] != std::byte{0};
-      while (more) {
-        if (size - data < block_size) {
-          throw error(errc::format, "the archive is cut off within the map of a sparse file")
-              .at_offset(data)
-              .for_key(path);
-        }
-        more = in.get(data, block_size)[504] != std::byte{0};
-        data += block_size;
-        if (data > size) break;
-      }
-    }
-    at = data;
-    if (has_data) {
-      if (*bytes > size - data) {
-        throw error(errc::format, {"the archive is cut off: the member '", path, "' has ", *bytes,
-                                   " bytes, and ", size - data, " are left"})
-            .at_offset(data)
-            .for_key(path);
-      }
-      at = data + padded(*bytes);
-      const bool regular = type == '0' || type == '\0' || type == '7' || type == 'S';
-      if (regular) visit(member{path, first, data, *bytes, sparse});
-    }
-    records.reset();
-    long_path.reset();
-    extended = false;
-  }
-  if (extended && (records || long_path)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first);
-  }
+  member_walk<header_reader<Session>> walk(in);
+  member found;
+  while (walk.next(found)) visit(found);
 }
 
 }  // namespace detail::tar
@@ -11769,19 +11924,26 @@ class index_builder {
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-    const std::uint32_t suffix = number_of(lower_case(parts->suffix));
-    if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, {"the sample has two members '", suffixes_[suffix], "'"})
+    const std::string lowered = lower_case(parts->suffix);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    const std::uint32_t suffix = number_of(lowered);
+    if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    lowered + "'")
           .at_offset(m.header)
           .for_key(parts->key);
     }
-    last_seen_[suffix] = samples_.size();
+    last_seen_[suffix] = met_;
     check_room(members_.size(), "members");
     members_.push_back({(m.data / 512) << 24 | suffix, m.size});
     payload_ += m.size;
   }
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// Samples so far, with those that are left out since they call themselves bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
   /// The key of the sample that the next member may still belong to.
   [[nodiscard]] std::string_view last_key() const noexcept {
@@ -11789,7 +11951,8 @@ class index_builder {
   }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard) const {
+  [[nodiscard]] buffer finish(object_signature shard) {
+    leave_out_bad();
     index_header header;
     header.shard_size = shard.size;
     header.shard_stamp = shard.stamp;
@@ -11850,14 +12013,25 @@ class index_builder {
   }
 
   void open_sample_of(std::string_view key) {
+    leave_out_bad();
+    ++met_;
     check_room(keys_.size() + key.size(), "bytes of keys");
     samples_.push_back(
         {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
     keys_ += key;
   }
 
+  // The last sample, if it has a member that says so.
+  void leave_out_bad() {
+    if (!std::exchange(bad_, false)) return;
+    for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+    members_.resize(samples_.back().first);
+    keys_.resize(samples_.back().key);
+    samples_.pop_back();
+  }
+
   // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
-  std::uint32_t number_of(std::string suffix) {
+  std::uint32_t number_of(const std::string& suffix) {
     const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
     if (next < suffixes_.size() && suffixes_[next] == suffix) {
       guess_ = next;
@@ -11867,7 +12041,7 @@ class index_builder {
     if (fresh) {
       if (suffixes_.size() == (1u << 24))
         throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-      suffixes_.push_back(std::move(suffix));
+      suffixes_.push_back(suffix);
       last_seen_.push_back(0);
     }
     guess_ = found->second;
@@ -11878,10 +12052,12 @@ class index_builder {
   std::vector<entry> members_;
   std::string keys_;
   std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the number of samples when it was last met
+  std::vector<std::size_t> last_seen_;  // by suffix: the sample in which it was last met
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  bool bad_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.
@@ -12696,464 +12872,6 @@ inline constexpr synthetic_fn synthetic{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// One loop whose rounds are done by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads) {
-    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-    threads = std::min(threads, count_);
-    std::vector<pthread_t> others;
-    for (std::size_t i = 1; i < threads; ++i) {
-      others.reserve(threads);
-      pthread_t one{};
-      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
-      others.push_back(one);
-    }
-    take_rounds(this);
-    for (const pthread_t other : others) ::pthread_join(other, nullptr);
-    if (first_) std::rethrow_exception(first_);
-  }
-
- private:
-  static void* take_rounds(void* given) noexcept {
-    auto& loop = *static_cast<parallel_loop*>(given);
-    while (!loop.failed_.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= loop.count_) break;
-      try {
-        loop.work_(loop.what_, i);
-      } catch (...) {
-        const std::lock_guard lock(loop.mutex_);
-        if (i < loop.lowest_) {
-          loop.lowest_ = i;
-          loop.first_ = std::current_exception();
-        }
-        loop.failed_.store(true, std::memory_order_relaxed);
-      }
-    }
-    return nullptr;
-  }
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
-/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/shard_set.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
-/// files.
-template <storage Storage>
-struct shard_set {
-  Storage where;
-  index_policy policy;
-  manifest shards;
-  std::vector<object_signature> signatures;
-  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
-
-  shard_set(Storage given, index_policy chosen, std::size_t threads)
-      : where(std::move(given)), policy(chosen) {
-    const std::span<const std::string> names = where.names();
-    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-    if (policy == index_policy::require && !local_storage<Storage>) {
-      throw error(errc::argument, "index_policy::require needs shards that are local files");
-    }
-    signatures.resize(names.size());
-    in_memory.resize(names.size());
-    std::vector<manifest::shard> entries(names.size());
-    auto session = where.connect();
-
-    // First what is there: a few system calls for each shard, so that threads pay only for many.
-    std::vector<index_header> headers(names.size());
-    std::vector<char> found(names.size(), 0);
-    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
-    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
-      signatures[i] = session.signature(static_cast<object_id>(i));
-      if constexpr (local_storage<Storage>) {
-        const auto [state, header] = peek_index(names[i], signatures[i]);
-        found[i] = state == index_state::good ? 1 : 0;
-        headers[i] = header;
-        if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
-                                      to_text(state), ", and index_policy::require allows no other"})
-              .in_file(names[i]);
-        }
-      }
-    });
-    // Then what is missing, which takes a pass over the headers of each shard.
-    std::vector<std::size_t> missing;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (found[i] == 0) missing.push_back(i);
-    }
-    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
-      const std::size_t i = missing[m];
-      std::shared_ptr<const buffer> built(
-          new const buffer(build_index(session, static_cast<object_id>(i), names[i])));
-      headers[i] = *index_header::load(built->view());
-      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-      if (!keep(i, *built)) in_memory[i] = std::move(built);
-    });
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
-                    headers[i].content};
-    }
-    shards = manifest(std::move(entries));
-  }
-
-  /// Keeps an index in its file; false where it must stay in memory.
-  bool keep(std::size_t shard, const buffer& built) const {
-    if constexpr (local_storage<Storage>) {
-      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
-    } else {
-      return false;
-    }
-  }
-};
-
-/// The indexes of a run: each is mapped and checked when its shard is first used.
-template <storage Storage>
-class open_indexes {
- public:
-  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
-      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
-
-  /// The tables of a shard. Takes no lock once they are there.
-  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
-    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
-    return known != nullptr ? known->tables() : load(session, shard);
-  }
-
- private:
-  struct slots {
-    explicit slots(std::size_t n) : loaded(n) {}
-    slots(const slots&) = delete;
-    slots& operator=(const slots&) = delete;
-    ~slots() {
-      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
-    }
-    std::vector<std::atomic<const loaded_index*>> loaded;
-    std::array<std::mutex, 64> mutexes;
-  };
-
-  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
-    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
-    auto& slot = slots_->loaded[shard];
-    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
-    const manifest::shard& entry = set_->shards.shards()[shard];
-    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
-      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-          .in_file(entry.name);
-    }
-    std::unique_ptr<const loaded_index> fresh;
-    if (set_->in_memory[shard]) {
-      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
-    } else {
-      fresh = from_file(session, shard, entry);
-    }
-    if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-          .in_file(entry.name);
-    }
-    const loaded_index* shown = fresh.release();
-    slot.store(shown, std::memory_order_release);
-    return shown->tables();
-  }
-
-  // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                                const manifest::shard& entry) const {
-    auto found = loaded_index::from_file(entry.name);
-    if (found && belongs(*found, entry)) return found;
-    if (set_->policy == index_policy::require) {
-      throw error(errc::checksum,
-                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
-                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
-          .in_file(entry.name);
-    }
-    auto built = std::shared_ptr<const buffer>(
-        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
-    set_->keep(shard, *built);
-    return loaded_index::from_buffer(std::move(built));
-  }
-
-  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
-    const index_header& header = index.tables().header();
-    return header.content == entry.content && header.samples == entry.samples &&
-           header.shard_size == entry.bytes;
-  }
-
-  std::shared_ptr<const shard_set<Storage>> set_;
-  std::unique_ptr<slots> slots_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/tar_sample.hpp
-
-/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
-
-/// The sample that a worker is at.
-struct sample_cursor {
-  const shard_index* tables = nullptr;
-  const std::string* url = nullptr;
-  object_id shard = 0;
-  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
-  std::uint64_t shard_end = 0;
-  std::uint64_t sample = 0;  ///< in the shard
-  std::uint32_t first = 0;   ///< first and end member
-  std::uint32_t end = 0;
-  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
-};
-
-/// What one worker keeps for reading through a session that copies.
-///
-/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
-/// that lie together;
-/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
-/// members are read where they are wanted.
-template <storage_session Session>
-class copying_worker {
- public:
-  static constexpr bool views = false;
-  sample_cursor at;
-
-  void begin(Session& session, bool in_order) noexcept {
-    session_ = &session;
-    in_order_ = in_order;
-    pinned_ = false;
-    ++generation_;
-  }
-
-  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
-    if (into.empty()) return;
-    at.touched = offset;
-    if (into.size() < direct) {
-      if (!holds(offset, into.size()) && !pinned_) {
-        const span_of_members span = around(member);
-        if (span.first != span.last) fill(span);
-      }
-      if (holds(offset, into.size())) {
-        std::memcpy(into.data(), in_window(offset), into.size());
-        return;
-      }
-    }
-    session_->read(at.shard, offset, into);
-  }
-
-  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
-    if (size == 0) return {};
-    at.touched = offset;
-    if (size < direct) {
-      if (!holds(offset, size) && !pinned_) fill(around(member));
-      if (holds(offset, size)) {
-        pinned_ = true;  // until the next sample, the window may not move
-        return {in_window(offset), static_cast<std::size_t>(size)};
-      }
-    }
-    const std::size_t ordinal = member - at.first;
-    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
-    spare& mine = spares_[ordinal];
-    if (mine.generation != generation_) {
-      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
-      session_->read(at.shard, offset, mine.bytes.span());
-      mine.generation = generation_;
-    }
-    return mine.bytes.view();
-  }
-
- private:
-  static constexpr std::uint64_t direct = 32_KiB;
-  static constexpr std::uint64_t first_ahead = 16_KiB;
-  static constexpr std::uint64_t most_ahead = 256_KiB;
-
-  struct spare {
-    buffer bytes;
-    std::uint64_t generation = 0;
-  };
-  struct span_of_members {
-    std::uint32_t first;
-    std::uint32_t last;
-  };
-
-  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
-    return window_shard_ == at.tables && offset >= window_begin_ &&
-           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
-  }
-  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
-    return window_.data() + (offset - window_begin_);
-  }
-  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
-
-  // The small members that one read shall bring with this one: of its sample, and where samples are read in
-  // order also of those that follow.
-  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
-    const shard_index& tables = *at.tables;
-    span_of_members span{member, member};
-    while (span.first > at.first && small(span.first - 1) &&
-           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
-      --span.first;
-    }
-    const std::uint64_t begin = tables.offset(span.first);
-    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
-      ++span.last;
-    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
-    if (ahead_ != 0 && span.last + 1 == at.end) {
-      const auto members = static_cast<std::uint32_t>(tables.header().members);
-      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
-        ++span.last;
-    }
-    return span;
-  }
-
-  void fill(span_of_members span) {
-    const std::uint64_t begin = at.tables->offset(span.first);
-    window_shard_ = nullptr;  // holds nothing if the read fails
-    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
-    session_->read(at.shard, begin, window_.span());
-    window_begin_ = begin;
-    window_shard_ = at.tables;
-  }
-
-  Session* session_ = nullptr;
-  const shard_index* window_shard_ = nullptr;
-  buffer window_;
-  std::uint64_t window_begin_ = 0;
-  std::uint64_t ahead_ = 0;
-  std::uint64_t generation_ = 0;
-  bool in_order_ = false;
-  bool pinned_ = false;
-  std::vector<spare> spares_;  // by the member's number in its sample
-};
-
-/// What one worker keeps where the session shows bytes in place.
-template <viewing_session Session>
-class viewing_worker {
- public:
-  static constexpr bool views = true;
-  sample_cursor at;
-
-  void begin(Session& session, bool) noexcept { session_ = &session; }
-  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
-    const bytes_view found = finish(member, offset, into.size());
-    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-  }
-  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
-    at.touched = offset;
-    return session_->view(at.shard, offset, size);
-  }
-
- private:
-  Session* session_ = nullptr;
-};
-
-template <class Session>
-struct worker_for {
-  using type = copying_worker<Session>;
-};
-template <viewing_session Session>
-struct worker_for<Session> {
-  using type = viewing_worker<Session>;
-};
-
-/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
-template <class Worker>
-class member_blob {
- public:
-  using unfinished = void;
-  /// Views of mapped shards live as long as the run: holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  member_blob() = default;
-  member_blob(Worker& worker, std::uint32_t member) noexcept
-      : worker_(&worker),
-        member_(member),
-        offset_(worker.at.tables->offset(member)),
-        size_(worker.at.tables->size(member)) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// Where the bytes begin in the shard.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_) {
-      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
-    }
-    worker_->read(member_, offset_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
-
- private:
-  Worker* worker_ = nullptr;
-  std::uint32_t member_ = 0;
-  std::uint64_t offset_ = 0;
-  std::uint64_t size_ = 0;
-};
-
-/// An open sample of a shard: its key, and a table of members that have not been read.
-template <class Worker>
-class tar_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = member_blob<Worker>;
-
-  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return worker_->at.tables->suffix(number(i));
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
-
- private:
-  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
-    return worker_->at.first + static_cast<std::uint32_t>(i);
-  }
-  Worker* worker_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/braces.hpp
 
 namespace penstock::inline v0_1 {
@@ -13735,17 +13453,9 @@ static_assert(storage<file>, "file is a storage");
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/webdataset.hpp
+// ---- penstock/source/detail/shard_names.hpp
 
 namespace penstock::inline v0_1 {
-
-/// Choices of `webdataset`.
-struct webdataset_options {
-  index_policy index = index_policy::keep;
-  /// Threads that build missing indexes; 0 is one for each processor.
-  std::size_t threads = 0;
-};
-
 namespace detail::tar {
 
 template <class T>
@@ -13775,6 +13485,770 @@ template <pattern_text Text>
 }
 
 }  // namespace detail::tar
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/foreign_index.hpp
+
+/// Indexes that other programs wrote beside a shard, held against the shard.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
+[[nodiscard]] inline std::string dali_path(const std::string& shard) {
+  const std::size_t slash = shard.rfind('/');
+  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
+  return shard.substr(0, shard.find('.', from)) + ".idx";
+}
+[[nodiscard]] inline std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+
+/// What an index says of a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  ///< empty where the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  ///< members of one line are a sample
+};
+
+/// What is wrong with an index, as the end of a sentence; how it is called is added further out.
+struct disagreement {
+  std::string text;
+};
+[[noreturn]] inline void disagree(std::string text) { throw disagreement{std::move(text)}; }
+
+/// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  explicit dali_lines(std::string_view text) : rest_(text) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1)
+      disagree("announces " + std::to_string(samples) + " samples and has " + std::to_string(line_ - 1));
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree("has '" + std::string(digits.substr(0, 40)) + "' in line " + std::to_string(line_) +
+               " where a number should be");
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree("ends within line " + std::to_string(line_));
+      }
+      if (m.data % block_size != 0 || m.data == 0)
+        disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size)
+        disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree("has no member in line " + std::to_string(line_));
+  }
+
+  std::string_view rest_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+/// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
+template <storage_session Session>
+class foreign_check {
+ public:
+  foreign_check(Session& session, object_id id, object_signature shard)
+      : session_(session), id_(id), shard_(shard) {}
+
+  [[nodiscard]] buffer dali(std::string_view text) {
+    const dali_lines lines(text);
+    for (const foreign_member& m : lines.members()) {
+      if (m.data > shard_.size || m.size > shard_.size - m.data) {
+        disagree("has a member in line " + std::to_string(m.line) + " that ends at " +
+                 std::to_string(m.data) + " + " + std::to_string(m.size) + ", and the shard has " +
+                 std::to_string(shard_.size) + " bytes");
+      }
+    }
+    if (lines.named()) {
+      by_names(lines.members());
+    } else {
+      by_headers(lines.members());
+    }
+    return builder_.finish(shard_);
+  }
+
+  /// Where each sample begins, its first header included, and where the last one ends.
+  [[nodiscard]] buffer energon(bytes_view offsets) {
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
+    const std::uint64_t samples = offsets.size() / 8 - 1;
+    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+    std::uint64_t end = 0;
+    scan(session_, id_, shard_.size, [&](const member& m) {
+      const std::uint64_t before = builder_.met();
+      if (!belongs(m)) return;
+      builder_.add(m);
+      end = m.data + m.size;
+      if (builder_.met() == before) return;
+      if (before >= samples || offset(before) != m.header) {
+        disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
+                                    : "says that sample " + std::to_string(before) + " begins at " +
+                                          std::to_string(offset(before))) +
+                 ", and the shard has another one at " + std::to_string(m.header));
+      }
+    });
+    if (builder_.met() != samples) {
+      disagree("has " + std::to_string(samples) + " samples, and the shard has " +
+               std::to_string(builder_.met()));
+    }
+    if (offset(samples) < end || offset(samples) > shard_.size)
+      disagree("says that the samples end at " + std::to_string(offset(samples)) + ", and they end at " +
+               std::to_string(end));
+    return builder_.finish(shard_);
+  }
+
+ private:
+  [[nodiscard]] static bool belongs(const member& m) noexcept {
+    return !skipped_member(m.path) && split_member(m.path);
+  }
+  [[nodiscard]] static std::string in_line(const foreign_member& m) {
+    return " in line " + std::to_string(m.line);
+  }
+
+  // A line is a sample: members that WebDataset passes over are no part of it.
+  void add(const member& m, const foreign_member& said) {
+    const std::uint64_t before = builder_.met();
+    builder_.add(m);
+    const bool another = builder_.met() != before;
+    if (another == (said.line == line_)) {
+      disagree((another ? "has members of two samples" : "divides a sample into two, the second one") +
+               in_line(said));
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& members) {
+    std::size_t next = 0;
+    scan(session_, id_, shard_.size, [&](const member& m) {
+      const bool listed = next < members.size() && members[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        return;
+      }
+      if (!listed || members[next].size != m.size) {
+        disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
+                 std::to_string(m.data) + (next < members.size() ? "," + in_line(members[next]) : ""));
+      }
+      add(m, members[next]);
+      ++next;
+    });
+    if (next < members.size())
+      disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader<Session> in(session_, id_, shard_.size);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree("calls '" + std::string(said.path) + "' a member '" + std::string(said.suffix) + "'" +
+                 in_line(said));
+      add(m, said);
+      kept.push_back(&said);
+    }
+    constexpr std::size_t places = 63;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // The header before a member's bytes. Its name may stand in a header of its own before it.
+  void check(header_reader<Session>& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - block_size, block_size);
+    bool good = block.size() == block_size && checksum_matches(block);
+    if (good) {
+      const auto stored = number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond what octal digits can say
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree("has '" + std::string(said.path) + "', " + std::to_string(said.size) + " bytes at " +
+               std::to_string(said.data) + "," + in_line(said) + ", and the shard does not have that there");
+    }
+  }
+
+  // Nothing that belongs to a sample stands before the first member or behind the last.
+  void check_edges(header_reader<Session>& in, const std::vector<const foreign_member*>& kept) {
+    member_walk<header_reader<Session>> walk(in);
+    member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first == kept.empty() || (first && found.data != kept.front()->data))
+      disagree(
+          std::string(first ? "does not have the first member of the shard, '" + std::string(found.path) + "'"
+                            : "has samples, and the shard has none"));
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + padded(kept.back()->size));
+    if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
+  }
+
+  Session& session_;
+  object_id id_;
+  object_signature shard_;
+  index_builder builder_;
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+/// Makes the index of a shard from the one that `policy` names.
+template <storage_session Session>
+[[nodiscard]] buffer build_foreign_index(Session& session, object_id id, const std::string& shard,
+                                         index_policy policy) {
+  const bool dali = policy == index_policy::dali;
+  const std::string path = dali ? dali_path(shard) : energon_path(shard);
+  const std::string both =
+      std::string(dali ? "the DALI" : "the Energon") + " index " + path + " of the shard " + shard;
+  const object_signature signature = session.signature(id);
+  std::optional<buffer> bytes;
+  try {
+    bytes = read_whole_file(path);
+  } catch (const error& e) {
+    throw error(errc::missing, both + " cannot be used: " + std::string(e.message())).in_file(shard);
+  }
+  try {
+    foreign_check<Session> check(session, id, signature);
+    return dali ? check.dali(text_of(bytes->view())) : check.energon(bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, both + " " + d.text).in_file(shard);
+  } catch (error& e) {
+    e.in_file(shard);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// One loop whose rounds are done by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads) {
+    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    threads = std::min(threads, count_);
+    std::vector<pthread_t> others;
+    for (std::size_t i = 1; i < threads; ++i) {
+      others.reserve(threads);
+      pthread_t one{};
+      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
+      others.push_back(one);
+    }
+    take_rounds(this);
+    for (const pthread_t other : others) ::pthread_join(other, nullptr);
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  static void* take_rounds(void* given) noexcept {
+    auto& loop = *static_cast<parallel_loop*>(given);
+    while (!loop.failed_.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= loop.count_) break;
+      try {
+        loop.work_(loop.what_, i);
+      } catch (...) {
+        const std::lock_guard lock(loop.mutex_);
+        if (i < loop.lowest_) {
+          loop.lowest_ = i;
+          loop.first_ = std::current_exception();
+        }
+        loop.failed_.store(true, std::memory_order_relaxed);
+      }
+    }
+    return nullptr;
+  }
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
+/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_set.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
+/// files.
+template <storage Storage>
+struct shard_set {
+  Storage where;
+  index_policy policy;
+  manifest shards;
+  std::vector<object_signature> signatures;
+  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+
+  shard_set(Storage given, index_policy chosen, std::size_t threads)
+      : where(std::move(given)), policy(chosen) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (policy == index_policy::require && !local_storage<Storage>) {
+      throw error(errc::argument, "index_policy::require needs shards that are local files");
+    }
+    if (foreign() && !local_storage<Storage>) {
+      throw error(errc::argument,
+                  "the indexes of DALI and Energon are read beside shards that are local files");
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    std::vector<manifest::shard> entries(names.size());
+    auto session = where.connect();
+
+    // First what is there: a few system calls for each shard, so that threads pay only for many.
+    std::vector<index_header> headers(names.size());
+    std::vector<char> found(names.size(), 0);
+    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
+      signatures[i] = session.signature(static_cast<object_id>(i));
+      if constexpr (local_storage<Storage>) {
+        if (foreign()) return;
+        const auto [state, header] = peek_index(names[i], signatures[i]);
+        found[i] = state == index_state::good ? 1 : 0;
+        headers[i] = header;
+        if (state != index_state::good && policy == index_policy::require) {
+          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
+                                      to_text(state), ", and index_policy::require allows no other"})
+              .in_file(names[i]);
+        }
+      }
+    });
+    // Then what is missing, which takes a pass over the headers of each shard.
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (found[i] == 0) missing.push_back(i);
+    }
+    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
+      const std::size_t i = missing[m];
+      std::shared_ptr<const buffer> built(new const buffer(
+          foreign() ? build_foreign_index(session, static_cast<object_id>(i), names[i], policy)
+                    : build_index(session, static_cast<object_id>(i), names[i])));
+      headers[i] = *index_header::load(built->view());
+      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
+      if (!keep(i, *built)) in_memory[i] = std::move(built);
+    });
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
+                    headers[i].content};
+    }
+    shards = manifest(std::move(entries));
+  }
+
+  /// Whether the indexes are those that another program wrote.
+  [[nodiscard]] bool foreign() const noexcept {
+    return policy == index_policy::dali || policy == index_policy::energon;
+  }
+
+  /// Keeps an index in its file; false where it must stay in memory.
+  bool keep(std::size_t shard, const buffer& built) const {
+    if constexpr (local_storage<Storage>) {
+      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
+    } else {
+      return false;
+    }
+  }
+};
+
+/// The indexes of a run: each is mapped and checked when its shard is first used.
+template <storage Storage>
+class open_indexes {
+ public:
+  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
+      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+
+  /// The tables of a shard. Takes no lock once they are there.
+  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
+    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    return known != nullptr ? known->tables() : load(session, shard);
+  }
+
+ private:
+  struct slots {
+    explicit slots(std::size_t n) : loaded(n) {}
+    slots(const slots&) = delete;
+    slots& operator=(const slots&) = delete;
+    ~slots() {
+      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
+    }
+    std::vector<std::atomic<const loaded_index*>> loaded;
+    std::array<std::mutex, 64> mutexes;
+  };
+
+  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
+    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
+    auto& slot = slots_->loaded[shard];
+    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<const loaded_index> fresh;
+    if (set_->in_memory[shard]) {
+      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
+    } else {
+      fresh = from_file(session, shard, entry);
+    }
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    const loaded_index* shown = fresh.release();
+    slot.store(shown, std::memory_order_release);
+    return shown->tables();
+  }
+
+  // The header was in order when the plan was made. If the rest is not, the index is built again.
+  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                                const manifest::shard& entry) const {
+    auto found = loaded_index::from_file(entry.name);
+    if (found && belongs(*found, entry)) return found;
+    if (set_->policy == index_policy::require) {
+      throw error(errc::checksum,
+                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
+                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
+          .in_file(entry.name);
+    }
+    auto built = std::shared_ptr<const buffer>(
+        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
+    set_->keep(shard, *built);
+    return loaded_index::from_buffer(std::move(built));
+  }
+
+  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
+    const index_header& header = index.tables().header();
+    return header.content == entry.content && header.samples == entry.samples &&
+           header.shard_size == entry.bytes;
+  }
+
+  std::shared_ptr<const shard_set<Storage>> set_;
+  std::unique_ptr<slots> slots_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_sample.hpp
+
+/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
+
+/// The sample that a worker is at.
+struct sample_cursor {
+  const shard_index* tables = nullptr;
+  const std::string* url = nullptr;
+  object_id shard = 0;
+  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
+  std::uint64_t shard_end = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint32_t first = 0;   ///< first and end member
+  std::uint32_t end = 0;
+  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+};
+
+/// What one worker keeps for reading through a session that copies.
+///
+/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
+/// that lie together;
+/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
+/// members are read where they are wanted.
+template <storage_session Session>
+class copying_worker {
+ public:
+  static constexpr bool views = false;
+  sample_cursor at;
+
+  void begin(Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+    pinned_ = false;
+    ++generation_;
+  }
+
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    if (into.empty()) return;
+    at.touched = offset;
+    if (into.size() < direct) {
+      if (!holds(offset, into.size()) && !pinned_) {
+        const span_of_members span = around(member);
+        if (span.first != span.last) fill(span);
+      }
+      if (holds(offset, into.size())) {
+        std::memcpy(into.data(), in_window(offset), into.size());
+        return;
+      }
+    }
+    session_->read(at.shard, offset, into);
+  }
+
+  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
+    if (size == 0) return {};
+    at.touched = offset;
+    if (size < direct) {
+      if (!holds(offset, size) && !pinned_) fill(around(member));
+      if (holds(offset, size)) {
+        pinned_ = true;  // until the next sample, the window may not move
+        return {in_window(offset), static_cast<std::size_t>(size)};
+      }
+    }
+    const std::size_t ordinal = member - at.first;
+    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
+    spare& mine = spares_[ordinal];
+    if (mine.generation != generation_) {
+      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      session_->read(at.shard, offset, mine.bytes.span());
+      mine.generation = generation_;
+    }
+    return mine.bytes.view();
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+  static constexpr std::uint64_t first_ahead = 16_KiB;
+  static constexpr std::uint64_t most_ahead = 256_KiB;
+
+  struct spare {
+    buffer bytes;
+    std::uint64_t generation = 0;
+  };
+  struct span_of_members {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
+    return window_shard_ == at.tables && offset >= window_begin_ &&
+           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
+  }
+  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
+    return window_.data() + (offset - window_begin_);
+  }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+
+  // The small members that one read shall bring with this one: of its sample, and where samples are read in
+  // order also of those that follow.
+  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
+    const shard_index& tables = *at.tables;
+    span_of_members span{member, member};
+    while (span.first > at.first && small(span.first - 1) &&
+           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
+      --span.first;
+    }
+    const std::uint64_t begin = tables.offset(span.first);
+    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
+      ++span.last;
+    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
+    if (ahead_ != 0 && span.last + 1 == at.end) {
+      const auto members = static_cast<std::uint32_t>(tables.header().members);
+      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
+        ++span.last;
+    }
+    return span;
+  }
+
+  void fill(span_of_members span) {
+    const std::uint64_t begin = at.tables->offset(span.first);
+    window_shard_ = nullptr;  // holds nothing if the read fails
+    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
+    session_->read(at.shard, begin, window_.span());
+    window_begin_ = begin;
+    window_shard_ = at.tables;
+  }
+
+  Session* session_ = nullptr;
+  const shard_index* window_shard_ = nullptr;
+  buffer window_;
+  std::uint64_t window_begin_ = 0;
+  std::uint64_t ahead_ = 0;
+  std::uint64_t generation_ = 0;
+  bool in_order_ = false;
+  bool pinned_ = false;
+  std::vector<spare> spares_;  // by the member's number in its sample
+};
+
+/// What one worker keeps where the session shows bytes in place.
+template <viewing_session Session>
+class viewing_worker {
+ public:
+  static constexpr bool views = true;
+  sample_cursor at;
+
+  void begin(Session& session, bool) noexcept { session_ = &session; }
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    const bytes_view found = finish(member, offset, into.size());
+    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+  }
+  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
+    at.touched = offset;
+    return session_->view(at.shard, offset, size);
+  }
+
+ private:
+  Session* session_ = nullptr;
+};
+
+template <class Session>
+struct worker_for {
+  using type = copying_worker<Session>;
+};
+template <viewing_session Session>
+struct worker_for<Session> {
+  using type = viewing_worker<Session>;
+};
+
+/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
+template <class Worker>
+class member_blob {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  member_blob() = default;
+  member_blob(Worker& worker, std::uint32_t member) noexcept
+      : worker_(&worker),
+        member_(member),
+        offset_(worker.at.tables->offset(member)),
+        size_(worker.at.tables->size(member)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Where the bytes begin in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_) {
+      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
+    }
+    worker_->read(member_, offset_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+/// An open sample of a shard: its key, and a table of members that have not been read.
+template <class Worker>
+class tar_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = member_blob<Worker>;
+
+  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.tables->suffix(number(i));
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
+
+ private:
+  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
+    return worker_->at.first + static_cast<std::uint32_t>(i);
+  }
+  Worker* worker_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset`.
+struct webdataset_options {
+  index_policy index = index_policy::keep;
+  /// Threads that build missing indexes; 0 is one for each processor.
+  std::size_t threads = 0;
+};
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.
@@ -13946,6 +14420,590 @@ webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webda
 
 static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
               "webdataset is an indexed source of open samples");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What to write to read a shard that is packed in a way that the source was not told of.
+[[nodiscard]] inline error not_unpacked(std::string_view format) {
+  struct row {
+    std::string_view format, component, unpacker;
+  };
+  constexpr std::array<row, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                      {"zstd", "zstd", "unpack_zstd"},
+                                      {"lz4", "lz4", "unpack_lz4"},
+                                      {"bzip2", "bz2", "unpack_bzip2"},
+                                      {"xz", "xz", "unpack_xz"}}};
+  const std::string what = "the shard is compressed with " + std::string(format);
+  for (const row& r : known) {
+    if (r.format != format) continue;
+    const std::string unpacker(r.unpacker);
+    return error(errc::argument, what + ": link penstock::" + std::string(r.component) +
+                                     ", include <penstock/codec/" + unpacker +
+                                     ".hpp> and write webdataset_stream<" + unpacker + ">(...)");
+  }
+  return error(errc::format,
+               what + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz");
+}
+
+/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
+///
+/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
+/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+template <unpacker... Unpack>
+class shard_stream {
+ public:
+  static constexpr bool forward = true;
+
+  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input.
+  void open(const std::string& path, std::atomic<bool>& used) {
+    close();
+    path_ = &path;
+    const bool standard_input = path == "-";
+    struct stat status {};
+    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+      throw error(errc::io, "this is a folder; name the shards in it");
+    if (pipe && used.exchange(true)) {
+      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
+                                   std::string(" can be read once, and was read already; write it to a file "
+                                               "to read it again"));
+    }
+    if (!standard_input) {
+      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (file_.get() < 0) throw failed("open");
+    }
+    number_ = standard_input ? STDIN_FILENO : file_.get();
+    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+    while (raw_end_ < sniffed && !raw_ended_) fill();
+    const bytes_view head = raw_.view().first(raw_end_);
+    const std::string_view format = compression_of(head);
+    // a member's name may look like one
+    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
+      begin(format);
+    drained_ = packed_ == plain && !pipe;
+  }
+
+  void close() noexcept {
+    file_ = {};
+    packed_ = plain;
+    raw_at_ = raw_end_ = at_ = end_ = 0;
+    offset_ = 0;
+    raw_ended_ = whole_ = false;
+  }
+
+  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+    if (reach(offset) < offset) return {};
+    if (end_ - at_ < count) {
+      reserve(count);
+      while (end_ < count) {
+        const std::size_t got = make(window_.span().subspan(end_));
+        if (got == 0) break;
+        end_ += got;
+      }
+    }
+    return window_.view().subspan(at_, std::min(count, end_ - at_));
+  }
+
+  /// Goes on to `offset`, and says how far it came.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
+    while (offset_ < offset) {
+      if (at_ == end_ && !refill()) break;
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+      at_ += some;
+      offset_ += some;
+    }
+    return offset_;
+  }
+
+  /// Takes bytes; the number is smaller only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const mutable_bytes rest = into.subspan(done);
+      std::size_t some = 0;
+      if (at_ == end_ && rest.size() >= piece) {
+        some = make(rest);
+        if (some == 0) break;
+      } else {
+        if (at_ == end_ && !refill()) break;
+        some = std::min(rest.size(), end_ - at_);
+        std::memcpy(rest.data(), window_.data() + at_, some);
+        at_ += some;
+      }
+      done += some;
+      offset_ += some;
+    }
+    return done;
+  }
+
+  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
+  /// writes to a pipe.
+  void drain() {
+    if (!drained_) {
+      do {
+        offset_ += end_ - at_;
+      } while (refill());
+    }
+    close();
+  }
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = sizeof...(Unpack);
+
+  [[nodiscard]] error failed(const char* doing) const {
+    return error(errc::io,
+                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+  }
+
+  void begin(std::string_view format) {
+    std::size_t number = 0;
+    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
+      if (packed_ == plain && U::unpacker_format == format) {
+        stream.begin();
+        packed_ = number;
+      }
+      ++number;
+    };
+    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
+    if (packed_ == plain) throw not_unpacked(format);
+  }
+
+  /// Reads more of the file; `raw_ended_` where there is nothing more.
+  void fill() {
+    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+    raw_end_ += got;
+    raw_ended_ = got == 0;
+  }
+  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
+    while (true) {
+      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) throw failed("read").at_offset(offset_);
+    }
+  }
+
+  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
+    unpack_step done;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
+    }(std::index_sequence_for<Unpack...>{});
+    return done;
+  }
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out) {
+    if (packed_ == plain) {
+      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+      std::memcpy(out.data(), raw_.data() + raw_at_, some);
+      raw_at_ += some;
+      return some;
+    }
+    while (true) {
+      if (raw_at_ == raw_end_ && !raw_ended_) fill();
+      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+      const unpack_step done = step(in, out);
+      raw_at_ += done.taken;
+      whole_ = done.whole;
+      if (done.made != 0) return done.made;
+      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+      if (in.empty() && whole_) return 0;
+      throw error(errc::format,
+                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+    }
+  }
+
+  [[nodiscard]] bool refill() {
+    if (window_.size() == 0) window_.resize_for_overwrite(piece);
+    at_ = 0;
+    end_ = make(window_.span());
+    return end_ != 0;
+  }
+
+  /// Moves what is in the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count) {
+    const std::size_t held = end_ - at_;
+    if (window_.size() < count || window_.size() == 0) {
+      buffer larger(std::max(count, piece));
+      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+      window_ = std::move(larger);
+    } else if (held != 0) {
+      std::memmove(window_.data(), window_.data() + at_, held);
+    }
+    at_ = 0;
+    end_ = held;
+  }
+
+  const std::string* path_ = nullptr;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;  // as it is in the file
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // which of the unpackers
+  std::tuple<typename Unpack::stream...> streams_;
+  buffer window_;  // as it is in the archive
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of window_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/stream_sample.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The bytes of a member that its sample holds.
+class held_blob {
+ public:
+  using unfinished = void;
+
+  held_blob() = default;
+  explicit held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != bytes_.size()) {
+      throw error(errc::argument, "a member of " + std::to_string(bytes_.size()) +
+                                      " bytes was to be read into " + std::to_string(into.size()));
+    }
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
+  }
+  [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
+
+ private:
+  bytes_view bytes_;
+};
+
+/// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
+class stream_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = held_blob;
+
+  [[nodiscard]] std::string_view key() const noexcept { return key_; }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return url_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return std::string_view(names_).substr(members_[i].name, members_[i].name_size);
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept {
+    return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
+  }
+
+  /// Another sample begins.
+  void start(std::string_view key, std::string_view url) {
+    key_ = key;
+    url_ = url;
+    names_.clear();
+    members_.clear();
+    bytes_.clear();
+    bad_ = false;
+  }
+
+  /// Takes a member, which must have this sample's key. `read(bytes)` takes that many from the archive, fewer
+  /// at its end; `cut_off(got)` throws when they end early.
+  template <class Read, class CutOff>
+  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, Read&& read,
+            CutOff&& cut_off) {
+    if (m.sparse) {
+      throw error(errc::format, "'" + std::string(m.path) +
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t name = names_.size();
+    for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string_view lowered = std::string_view(names_).substr(name);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    if (reserved_suffix(lowered) || !fresh(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    std::string(lowered) + "'")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t begin = bytes_.size();
+    const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+    if (held > limit || m.size > limit - held) {
+      throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
+                                   " bytes the sample is larger than the limit of " + std::to_string(limit) +
+                                   "; raise it with webdataset_stream_options{.limit = ...}")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    // What a header announces may not be there: memory grows with what is.
+    const auto size = static_cast<std::size_t>(m.size);
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+      grow(begin + done + some);
+      const std::size_t got = read(bytes_.span().subspan(begin + done, some));
+      done += got;
+      if (got < some) cut_off(m.data + done);
+    }
+    members_.push_back({name, names_.size() - name, begin, size});
+  }
+
+  /// Whether the sample says of itself that it shall be left out.
+  [[nodiscard]] bool bad() const noexcept { return bad_; }
+
+ private:
+  struct entry {
+    std::size_t name, name_size;
+    std::size_t begin, size;
+  };
+
+  /// Whether no member has this name, which stands at the end of `names_` already. A table takes over from
+  /// looking at all where a sample has very many.
+  [[nodiscard]] bool fresh(std::string_view lowered) {
+    constexpr std::size_t few = 32;
+    if (members_.size() < few) {
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (name(i) == lowered) return false;
+      return true;
+    }
+    if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+      std::size_t size = 4 * few;
+      while (size < members_.size() * 4) size *= 2;
+      table_.assign(size, empty);
+      for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+    }
+    std::size_t& mine = table_[slot(lowered)];
+    if (mine != empty) return false;
+    mine = members_.size();
+    return true;
+  }
+  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept {
+    std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+    while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+    return at;
+  }
+
+  void grow(std::size_t size) {
+    if (size > bytes_.capacity()) {
+      buffer larger(std::max(size, 2 * bytes_.capacity()));
+      if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+      bytes_ = std::move(larger);
+    }
+    bytes_.resize_for_overwrite(size);
+  }
+
+  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
+
+  std::string key_;
+  std::string url_;
+  std::string names_;
+  std::vector<entry> members_;
+  std::vector<std::size_t> table_;
+  buffer bytes_;
+  bool bad_ = false;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset_stream.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset_stream`.
+struct webdataset_stream_options {
+  /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
+  std::uint64_t limit = 1_GiB;
+};
+
+/// The source that `webdataset_stream` makes.
+template <unpacker... Unpack>
+class webdataset_stream_source {
+  struct shared {
+    shared(std::vector<std::string> given, webdataset_stream_options chosen)
+        : names(std::move(given)), used(names.size()), options(chosen) {}
+    std::vector<std::string> names;
+    std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+    webdataset_stream_options options;
+  };
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::tar::stream_sample;
+  static constexpr std::string_view source_name = "webdataset_stream";
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) {
+      while (shard_ < set_->names.size()) {
+        const std::string& url = set_->names[shard_];
+        try {
+          if (!state_->open) open(url);
+          if (read_sample(e, url)) return true;
+        } catch (error& problem) {
+          shard_ = set_->names.size();
+          problem.in_file(url);
+          if (state_->open) problem.at_offset(state_->input.offset());
+          state_->close();
+          throw;
+        }
+        ++shard_;
+      }
+      return false;
+    }
+    void rewind(std::uint64_t) noexcept {
+      state_->close();
+      shard_ = 0;
+    }
+
+   private:
+    friend class webdataset_stream_source;
+    using stream = detail::tar::shard_stream<Unpack...>;
+
+    // Stays where it is when the reader is moved: the walk refers to the input.
+    struct state {
+      stream input;
+      detail::tar::member_walk<stream> walk{input};
+      detail::tar::member found;
+      detail::tar::split_path parts;  // of the member that was found, and is not taken yet
+      bool open = false;
+      bool pending = false;
+      bool ended = false;
+
+      void close() noexcept {
+        input.close();
+        open = pending = ended = false;
+      }
+    };
+
+    explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
+
+    void open(const std::string& url) {
+      state_->input.open(url, set_->used[shard_]);
+      state_->walk.restart();
+      state_->open = true;
+    }
+
+    /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
+    /// the last sample is given.
+    bool find() {
+      state& s = *state_;
+      if (s.ended) return false;
+      while (s.walk.next(s.found)) {
+        if (detail::tar::skipped_member(s.found.path)) continue;
+        const auto parts = detail::tar::split_member(s.found.path);
+        if (!parts) continue;
+        s.parts = *parts;
+        return true;
+      }
+      s.ended = true;
+      s.input.drain();
+      return false;
+    }
+
+    /// False at the end of the shard.
+    bool read_sample(element& e, const std::string& url) {
+      state& s = *state_;
+      while (s.pending || find()) {
+        e.start(s.parts.key, url);
+        do {
+          e.take(
+              s.found, s.parts.suffix, set_->options.limit,
+              [&s](mutable_bytes into) { return s.input.read(into); },
+              [&s](std::uint64_t reached) { s.walk.cut_off(reached); });
+          s.pending = find();
+        } while (s.pending && s.parts.key == e.key());
+        if (!e.bad()) return true;
+      }
+      s.close();
+      return false;
+    }
+
+    std::shared_ptr<shared> set_;
+    std::unique_ptr<state> state_;
+    std::size_t shard_ = 0;
+  };
+
+  webdataset_stream_source(std::vector<std::string> names, webdataset_stream_options options)
+      : set_(std::make_shared<shared>(std::move(names), options)) {
+    if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  }
+
+  [[nodiscard]] std::string describe() const {
+    return "webdataset_stream(" +
+           (set_->names.size() == 1
+                ? set_->names.front()
+                : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
+           ", read forward)";
+  }
+  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    penstock::fingerprint mark;
+    mark.add("webdataset_stream", set_->names.size());
+    for (const std::string& name : set_->names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+    return mark.value();
+  }
+  [[nodiscard]] reader open() const { return reader(set_); }
+
+ private:
+  std::shared_ptr<shared> set_;
+};
+
+/// Shards in the WebDataset format, read once from the beginning to the end: for archives that are compressed
+/// as a whole, and for pipes. Where shards are plain files, `webdataset` can do more: shuffle, resume, read
+/// in parallel.
+///
+///     webdataset_stream("train-{0000..0127}.tar")
+///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
+///     webdataset_stream("-")                                                 what another program writes
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, FIFOs, or "-" for the
+/// standard input; the unpackers that may be needed, as template arguments. How a shard is packed is seen
+/// from its first bytes; its name says nothing. Out: open samples that own their bytes: the same keys,
+/// members, bytes and order as those of `webdataset`.
+/// Kind: a forward source: deterministic only. One shard is open at a time. A pipe can be read once.
+/// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
+/// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
+/// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
+/// Threads: one reads at a time, all evaluate.
+/// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
+/// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
+/// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
+/// that was read before.
+/// Source: webdataset, tariterators.py.
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
+                                                                    webdataset_stream_options options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+}
+
+/// The same for a list of paths, which are taken as they are.
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::move(paths), options};
+}
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+static_assert(forward_source<webdataset_stream_source<>> && open_sample<detail::tar::stream_sample>,
+              "webdataset_stream is a forward source of open samples");
 
 }  // namespace penstock::inline v0_1
 
