@@ -10,4 +10,5 @@
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>
+#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
