@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/idx.hpp>
