@@ -9,6 +9,7 @@
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/npy_rows.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>

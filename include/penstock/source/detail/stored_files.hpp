@@ -101,10 +101,10 @@ template <class Session>
   return hash_bytes(first, range_of(session, object, size - part, part, room));
 }
 
-/// A shape that the type knows, of one length.
-template <std::uint64_t Length>
+/// A shape that the type knows.
+template <std::uint64_t... Lengths>
 struct known_shape {
-  static constexpr extents static_shape{Length};
+  static constexpr extents static_shape{Lengths...};
   [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
 };
 /// A shape that is known at run time.
