@@ -13,8 +13,12 @@ class PenstockConan(ConanFile):
     topics = ("data-loading", "machine-learning", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"with_zstd": [True, False], "with_gzip": [True, False]}
-    default_options = {"with_zstd": False, "with_gzip": False}
+    options = {
+        "with_zstd": [True, False],
+        "with_gzip": [True, False],
+        "with_lz4": [True, False],
+    }
+    default_options = {"with_zstd": False, "with_gzip": False, "with_lz4": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
 
@@ -26,6 +30,8 @@ class PenstockConan(ConanFile):
             self.requires("zstd/[>=1.4 <2]", transitive_headers=True)
         if self.options.with_gzip:
             self.requires("libdeflate/[>=1.10 <2]", transitive_headers=True)
+        if self.options.with_lz4:
+            self.requires("lz4/[>=1.9 <2]", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -38,6 +44,7 @@ class PenstockConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["PENSTOCK_ENABLE_ZSTD"] = bool(self.options.with_zstd)
         toolchain.cache_variables["PENSTOCK_ENABLE_GZIP"] = bool(self.options.with_gzip)
+        toolchain.cache_variables["PENSTOCK_ENABLE_LZ4"] = bool(self.options.with_lz4)
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"PENSTOCK_BUILD_{part}"] = False
         toolchain.generate()
@@ -63,6 +70,8 @@ class PenstockConan(ConanFile):
             self._component("zstd", ["core", "zstd::zstd"])
         if self.options.with_gzip:
             self._component("gzip", ["core", "libdeflate::libdeflate"])
+        if self.options.with_lz4:
+            self._component("lz4", ["core", "lz4::lz4"])
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]
