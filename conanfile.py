@@ -17,8 +17,9 @@ class PenstockConan(ConanFile):
         "with_zstd": [True, False],
         "with_gzip": [True, False],
         "with_lz4": [True, False],
+        "with_json": [True, False],
     }
-    default_options = {"with_zstd": False, "with_gzip": False, "with_lz4": False}
+    default_options = {"with_zstd": False, "with_gzip": False, "with_lz4": False, "with_json": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
 
@@ -32,6 +33,8 @@ class PenstockConan(ConanFile):
             self.requires("libdeflate/[>=1.10 <2]", transitive_headers=True)
         if self.options.with_lz4:
             self.requires("lz4/[>=1.9 <2]", transitive_headers=True)
+        if self.options.with_json:
+            self.requires("nlohmann_json/[>=3.9 <4]", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -45,6 +48,7 @@ class PenstockConan(ConanFile):
         toolchain.cache_variables["PENSTOCK_ENABLE_ZSTD"] = bool(self.options.with_zstd)
         toolchain.cache_variables["PENSTOCK_ENABLE_GZIP"] = bool(self.options.with_gzip)
         toolchain.cache_variables["PENSTOCK_ENABLE_LZ4"] = bool(self.options.with_lz4)
+        toolchain.cache_variables["PENSTOCK_ENABLE_JSON"] = bool(self.options.with_json)
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"PENSTOCK_BUILD_{part}"] = False
         toolchain.generate()
@@ -72,6 +76,8 @@ class PenstockConan(ConanFile):
             self._component("gzip", ["core", "libdeflate::libdeflate"])
         if self.options.with_lz4:
             self._component("lz4", ["core", "lz4::lz4"])
+        if self.options.with_json:
+            self._component("json", ["core", "nlohmann_json::nlohmann_json"])
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

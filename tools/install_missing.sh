@@ -46,6 +46,7 @@ install_missing() {
   have_header zstd.h || wanted+=(libzstd-dev)
   have_header libdeflate.h || wanted+=(libdeflate-dev)
   have_header lz4frame.h || wanted+=(liblz4-dev)
+  have_header nlohmann/json.hpp || wanted+=(nlohmann-json3-dev)
   [ -d /usr/share/datasets/fashion-mnist ] || optional+=(dataset-fashion-mnist)
   if [ "$1" = tests ]; then
     command -v ccache >/dev/null || wanted+=(ccache)
