@@ -197,15 +197,16 @@ class shard_index {
       before = suffix_end(i);
     }
     if (before != header_.suffix_bytes) return false;
-    std::uint64_t end = 0;
+    std::uint64_t end = 0, payload = 0;
     for (std::uint32_t i = 0; i < header_.members; ++i) {
       if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
           size(i) > header_.shard_size - offset(i)) {
         return false;
       }
       end = offset(i) + size(i);
+      payload += size(i);
     }
-    return true;
+    return payload == header_.payload;
   }
 
   index_header header_;
