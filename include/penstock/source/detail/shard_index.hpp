@@ -118,6 +118,9 @@ struct index_header {
         h.key_bytes > most) {
       return std::nullopt;
     }
+    // The tables are looked at when a sample is asked for, which nobody does where there are none.
+    const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+    if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
     return h;
   }
 };
