@@ -17,6 +17,7 @@ class PenstockConan(ConanFile):
     default_options = {"with_zstd": False, "with_gzip": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
+    test_package_folder = "tests/test_package"
 
     def layout(self):
         cmake_layout(self)
