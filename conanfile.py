@@ -13,8 +13,8 @@ class PenstockConan(ConanFile):
     topics = ("data-loading", "machine-learning", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"with_zstd": [True, False], "with_gzip": [True, False]}
-    default_options = {"with_zstd": False, "with_gzip": False}
+    options = {f"with_{name}": [True, False] for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz")}
+    default_options = {f"with_{name}": False for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz")}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
     test_package_folder = "tests/test_package"
@@ -27,6 +27,14 @@ class PenstockConan(ConanFile):
             self.requires("zstd/[>=1.4 <2]", transitive_headers=True)
         if self.options.with_gzip:
             self.requires("libdeflate/[>=1.10 <2]", transitive_headers=True)
+        if self.options.with_zlib:
+            self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True)
+        if self.options.with_lz4:
+            self.requires("lz4/[>=1.9.2 <2]", transitive_headers=True)
+        if self.options.with_bz2:
+            self.requires("bzip2/[>=1.0.8 <2]", transitive_headers=True)
+        if self.options.with_xz:
+            self.requires("xz_utils/[>=5.2 <6]", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -37,8 +45,9 @@ class PenstockConan(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        toolchain.cache_variables["PENSTOCK_ENABLE_ZSTD"] = bool(self.options.with_zstd)
-        toolchain.cache_variables["PENSTOCK_ENABLE_GZIP"] = bool(self.options.with_gzip)
+        for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz"):
+            enabled = bool(self.options.get_safe(f"with_{name}"))
+            toolchain.cache_variables[f"PENSTOCK_ENABLE_{name.upper()}"] = enabled
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"PENSTOCK_BUILD_{part}"] = False
         toolchain.generate()
@@ -64,6 +73,14 @@ class PenstockConan(ConanFile):
             self._component("zstd", ["core", "zstd::zstd"])
         if self.options.with_gzip:
             self._component("gzip", ["core", "libdeflate::libdeflate"])
+        if self.options.with_zlib:
+            self._component("zlib", ["core", "zlib::zlib"])
+        if self.options.with_lz4:
+            self._component("lz4", ["core", "lz4::lz4"])
+        if self.options.with_bz2:
+            self._component("bz2", ["core", "bzip2::bzip2"])
+        if self.options.with_xz:
+            self._component("xz", ["core", "xz_utils::xz_utils"])
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

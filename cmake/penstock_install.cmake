@@ -27,4 +27,5 @@ install(
         ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockZstd.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockDeflate.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLz4.cmake
   DESTINATION ${penstock_package_dir})

@@ -45,6 +45,10 @@ install_missing() {
   command -v python3 >/dev/null || wanted+=(python3)
   have_header zstd.h || wanted+=(libzstd-dev)
   have_header libdeflate.h || wanted+=(libdeflate-dev)
+  have_header zlib.h || wanted+=(zlib1g-dev)
+  have_header lz4frame.h || wanted+=(liblz4-dev)
+  have_header bzlib.h || wanted+=(libbz2-dev)
+  have_header lzma.h || wanted+=(liblzma-dev)
   [ -d /usr/share/datasets/fashion-mnist ] || optional+=(dataset-fashion-mnist)
   if [ "$1" = tests ]; then
     command -v ccache >/dev/null || wanted+=(ccache)

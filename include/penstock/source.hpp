@@ -11,3 +11,4 @@
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/source/webdataset_stream.hpp>

@@ -19,8 +19,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -28,7 +30,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <pthread.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -601,6 +602,31 @@ template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
                                                          std::declval<scratch_of<C>&>()));
 
+/// How far one step of an unpacker came.
+struct unpack_step {
+  std::size_t taken = 0;  ///< bytes of the input
+  std::size_t made = 0;   ///< bytes of the output
+  bool whole = false;     ///< the input may end here: nothing was begun that is not finished
+};
+
+/// A decompressor of files that are read forward, in pieces and with bounded memory.
+///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   stream                   its memory: default-constructible, movable, used by one thread at a time
+///   stream.begin()           another file begins
+///   stream.step(in, out, last) -> unpack_step
+///                            takes some of `in`, puts bytes into `out`, which is not empty; `last` says that
+///                            nothing follows `in`. A step with input takes or makes something; one without may
+///                            make what is held back. Several streams in one file are read one after another.
+///                            Damage throws errc::format or errc::checksum, what needs too much memory
+///                            errc::limit
+template <class U>
+concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
+                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
+                     s.begin();
+                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
+                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
+                   };
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/chain.hpp
@@ -735,60 +761,6 @@ struct origin {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/text.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A piece of a sentence: a text, a character or a number.
-class piece {
- public:
-  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
-  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  constexpr piece(char character) noexcept
-      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
-  template <std::integral T>
-    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
-    value_ = static_cast<std::uint64_t>(number);
-    if (kind_ == kind::negative) value_ = 0 - value_;
-  }
-  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
-
-  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
-    if (kind_ == kind::text) {
-      line.append(data_, static_cast<std::size_t>(value_));
-    } else if (kind_ == kind::character) {
-      line.push_back(static_cast<char>(value_));
-    } else {
-      char digits[24];
-      char* begin = digits + sizeof(digits);
-      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
-        *--begin = static_cast<char>('0' + rest % 10);
-      if (kind_ == kind::negative) *--begin = '-';
-      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
-    }
-  }
-
- private:
-  enum class kind : unsigned char { text, character, number, negative };
-  const char* data_ = nullptr;
-  std::uint64_t value_;
-  kind kind_ = kind::text;
-};
-
-/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
-/// much of a program's compile time.
-[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
-  for (const piece& p : pieces) p.append_to(line);
-}
-[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
-  std::string line;
-  append(line, pieces);
-  return line;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/core/error.hpp
 
 namespace penstock::inline v0_1 {
@@ -844,25 +816,7 @@ class shared_text {
 /// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
-  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
-  /// The message in pieces.
-  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
-      : code_(code), message_(detail::text(message)) {
-    render();
-  }
-  // Written out, so that places that throw call them: each is five texts.
-  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
-      : std::exception(other),
-        code_(other.code_),
-        message_(other.message_),
-        stage_(other.stage_),
-        file_(other.file_),
-        key_(other.key_),
-        line_(other.line_),
-        offset_(other.offset_),
-        at_(other.at_) {}
-  error& operator=(const error& other) noexcept = default;
-  [[gnu::cold, gnu::noinline]] ~error() override {}
+  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -884,19 +838,8 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
-  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
-  /// fact.
-  error& within(std::string_view part, std::uint64_t offset) {
-    if (offset_)
-      message_ = detail::shared_text(std::string(message()) + ", at byte " + std::to_string(*offset_) +
-                                     " of " + std::string(part));
-    offset_ = offset;
-    render();
-    return *this;
-  }
-
  private:
-  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
+  error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
       fact = detail::shared_text(std::string(value));
       render();
@@ -904,7 +847,7 @@ class error : public std::exception {
     return *this;
   }
   template <class T>
-  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
+  error& set(std::optional<T>& fact, T value) {
     if (!fact) {
       fact = value;
       render();
@@ -912,19 +855,20 @@ class error : public std::exception {
     return *this;
   }
 
-  [[gnu::cold, gnu::noinline]] void render() {
-    std::string line = detail::text({"penstock: ", message_.view()});
-    const std::size_t sentence = line.size();
-    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
-      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
-      detail::append(line, value);
+  void render() {
+    std::string known;
+    const auto add = [&known](std::string_view name, std::string_view value) {
+      if (value.empty()) return;
+      known += known.empty() ? " [" : ", ";
+      known.append(name).append(" ").append(value);
     };
-    if (!stage_.empty()) add("stage ", {stage_.view()});
-    if (!file_.empty()) add("file ", {file_.view()});
-    if (!key_.empty()) add("key ", {key_.view()});
-    if (offset_) add("offset ", {*offset_});
-    if (at_) add("position ", {at_->epoch, ":", at_->index});
-    if (line.size() != sentence) line += "]";
+    add("stage", stage_.view());
+    add("file", file_.view());
+    add("key", key_.view());
+    if (offset_) add("offset", std::to_string(*offset_));
+    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
+    if (!known.empty()) known += "]";
+    std::string line = "penstock: " + std::string(message_.view()) + known;
     for (char& c : line)  // names come from foreign bytes
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
     line_ = detail::shared_text(line);
@@ -968,9 +912,10 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes),
-                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
-    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
+      throw error(errc::format, "the number " + detail::quoted(bytes) +
+                                    " is out of range for a real number of " + std::to_string(sizeof(T) * 8) +
+                                    " bits");
+    throw error(errc::format, "found " + detail::quoted(bytes) + " where a real number was expected");
   }
 };
 
@@ -1041,10 +986,11 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
-                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
+      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
+                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                    std::to_string(std::numeric_limits<T>::max()));
     throw error(errc::format,
-                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
+                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
   }
 };
 
@@ -1108,7 +1054,7 @@ class npy_header_parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
+    throw error(errc::format, "the npy header " + what).at_offset(base_ + at_);
   }
   [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() noexcept {
@@ -1197,12 +1143,14 @@ class npy_header_parser {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
-                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\""})
+                "this is not an npy file: it begins with " + quoted(file, 8) + " and not with \"\\x93NUMPY\"")
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
+    throw error(errc::format,
+                "npy version " + std::to_string(major) + "." + std::to_string(byte_at(7)) + " is not known")
+        .at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {
@@ -1210,8 +1158,9 @@ class npy_header_parser {
     length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
   }
   if (length > file.size() - preamble)
-    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
-                               file.size() - preamble, " more"})
+    throw error(errc::format, "the npy header says it has " + std::to_string(length) +
+                                  " bytes, but the file has only " + std::to_string(file.size() - preamble) +
+                                  " more")
         .at_offset(8);
   npy_header header;
   npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
@@ -1228,7 +1177,7 @@ class npy_header_parser {
     empty = empty || length == 0;
     if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
       throw error(errc::format,
-                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
+                  "the npy header says shape " + to_string(header.shape) + ", which no file can hold")
           .at_offset(8);
     if (length != 0) bytes *= length;
   }
@@ -1336,8 +1285,8 @@ struct npy {
     const bytes_view file = as_bytes(in);
     const detail::npy_header header = detail::read_npy_header(file);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
-                                 sizeof(T), "' was asked for"})
+      throw error(errc::format, "the npy file holds dtype '" + std::string(header.descr) + "', but '" +
+                                    npy_kind<T> + std::to_string(sizeof(T)) + "' was asked for")
           .at_offset(8);
     if (header.fortran && header.shape.rank() > 1)
       throw error(
@@ -1347,8 +1296,9 @@ struct npy {
     const bytes_view payload = file.subspan(header.data_offset);
     const std::uint64_t expected = detail::npy_payload(header);
     if (payload.size() != expected)
-      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
-                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
+      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
+                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
+                                    " bytes, but " + std::to_string(payload.size()) + " follow it")
           .at_offset(header.data_offset);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
@@ -1363,8 +1313,9 @@ template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
   if (shape.elements() != values.size())
-    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
-                                 " elements, but ", values.size(), " values were given"});
+    throw error(errc::argument, "npy_bytes: shape " + to_string(shape) + " has " +
+                                    std::to_string(shape.elements()) + " elements, but " +
+                                    std::to_string(values.size()) + " values were given");
   constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
                      "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
@@ -1461,8 +1412,8 @@ struct text {
     if (check) {
       const std::size_t good = detail::valid_utf8_prefix(bytes);
       if (good != bytes.size())
-        throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes.subspan(good), 4),
-                                   "; text{.check = false} takes any bytes"})
+        throw error(errc::format, "the text is not UTF-8: found " + detail::quoted(bytes.subspan(good), 4) +
+                                      "; text{.check = false} takes any bytes")
             .at_offset(good);
     }
     return text_of(bytes);
@@ -1997,79 +1948,6 @@ struct run_options {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/pack.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <std::size_t I, class T>
-struct pack_slot {
-  [[no_unique_address]] T value{};
-};
-
-template <class Numbers, class... Ts>
-struct pack_slots;
-template <std::size_t... Is, class... Ts>
-struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
-  /// Calls `f` with all values at once.
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) const {
-    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
-  }
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) {
-    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
-  }
-};
-
-}  // namespace detail
-
-/// Values of different types, side by side. An aggregate: a std::tuple costs a program's compilation a dozen
-/// functions for each type in it, and as many again each time a stage is appended.
-template <class... Ts>
-struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
-  static constexpr std::size_t size = sizeof...(Ts);
-};
-
-namespace detail {
-
-/// The value at place I.
-template <std::size_t I, class T>
-[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-template <std::size_t I, class T>
-[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-
-template <std::size_t I, class T>
-std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
-template <std::size_t I, class Pack>
-using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
-
-template <class... Ts>
-[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return pack<std::remove_cvref_t<Ts>...>{
-        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
-  }(std::index_sequence_for<Ts...>{});
-}
-
-template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
-  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
-    return pack<As..., Bs...>{
-        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
-         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
-  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/part.hpp
 
 /// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
@@ -2255,12 +2133,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = pack<Stages...>;
+  using stages_type = std::tuple<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// What an element is at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, pack<Stages...> stages = {})
+  constexpr explicit plan(Source source, std::tuple<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
@@ -2289,14 +2167,14 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
+  constexpr explicit segment(std::tuple<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const std::tuple<Stages...>& stages() const noexcept { return stages_; }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] pack<Stages...> stages_;
+  [[no_unique_address]] std::tuple<Stages...> stages_;
 };
 
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
@@ -2440,11 +2318,11 @@ struct diagnose_all<Context, Stage, Rest...>
 
 template <class T>
 struct parts_of {
-  using type = pack<T>;
+  using type = std::tuple<T>;
 };
 template <class... Stages>
 struct parts_of<segment<Stages...>> {
-  using type = pack<Stages...>;
+  using type = std::tuple<Stages...>;
 };
 
 template <class T>
@@ -2459,7 +2337,7 @@ struct plan_context<plan<Source, Stages...>> {
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, std::tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
@@ -2509,15 +2387,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return make_pack(std::forward<T>(x));
+    return std::tuple<std::remove_cvref_t<T>>(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, pack<Stages...> stages) {
+constexpr auto make_plan(Source source, std::tuple<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(pack<Stages...> stages) {
+constexpr auto make_segment(std::tuple<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -2545,14 +2423,15 @@ template <class Left, class Right>
       explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
-                                                           detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_plan(left.source(),
+                               std::tuple_cat(std::forward<Left>(left).stages(),
+                                              detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
     } else {
-      return detail::make_segment(detail::join(detail::stages_tuple(std::forward<Left>(left)),
-                                               detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_segment(std::tuple_cat(detail::stages_tuple(std::forward<Left>(left)),
+                                                 detail::stages_tuple(std::forward<Right>(right))));
     }
   }
 }
@@ -2642,7 +2521,7 @@ class whole_sample {
   [[nodiscard]] bytes_view operator[](std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i)
       if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
   }
   template <open_sample S>
   void assign(const S& sample) {
@@ -2938,7 +2817,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(new account()) {}
+  explicit simulated(options given) : options_(given), account_(std::make_shared<account>()) {}
 
   class session {
    public:
@@ -2978,7 +2857,7 @@ class simulated {
 
   [[nodiscard]] session connect() const { return session(options_); }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
+    return "simulated accelerator (" + std::to_string(options_.step.count()) + " us a step)";
   }
 
   /// Takes the time of one training step.
@@ -3115,8 +2994,8 @@ class bound_epochs {
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > most) {
-      throw error(errc::limit, {"a shuffle over ", count,
-                                " repeated epochs would bind them all; write shuffle before repeat"});
+      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
+                                   " repeated epochs would bind them all; write shuffle before repeat");
     }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
@@ -3177,7 +3056,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_pack = pack<Orders...>;
+  using order_tuple = std::tuple<Orders...>;
 
   /// Whether a stage after number i gives it epochs other than the chain's.
   template <std::size_t I>
@@ -3191,14 +3070,14 @@ class order_chain {
 
   template <std::size_t I>
   using level = std::conditional_t<many_epochs<I>(),
-                                   detail::bound_epochs<typename detail::type_at<I, order_pack>::bound>,
-                                   detail::bound_epoch<typename detail::type_at<I, order_pack>::bound>>;
+                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
+                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
 
   template <class Numbers>
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = pack<level<I>...>;
+    using type = std::tuple<level<I>...>;
   };
 
  public:
@@ -3220,7 +3099,7 @@ class order_chain {
       if constexpr (Left == 0) {
         return at;
       } else {
-        return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
+        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
       }
     }
 
@@ -3228,7 +3107,7 @@ class order_chain {
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
 
-  explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
   /// Positions per epoch after the last stage.
   [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
@@ -3238,7 +3117,7 @@ class order_chain {
     if constexpr (count == 0) {
       return in_;
     } else {
-      return detail::at<count - 1>(orders_).output();
+      return std::get<count - 1>(orders_).output();
     }
   }
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
@@ -3247,7 +3126,7 @@ class order_chain {
     const auto look = [&found](const auto& stage) {
       if constexpr (requires { stage.lanes(); }) found = stage.lanes();
     };
-    orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
+    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
     return found;
   }
 
@@ -3255,7 +3134,8 @@ class order_chain {
   /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
+      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
+                                      std::to_string(size()))
           .at_position(after);
     }
     return back<count>(after);
@@ -3268,7 +3148,7 @@ class order_chain {
     const auto step = [&found](const auto& stage) {
       if (found) found = stage.position_of(*found);
     };
-    orders_.apply([&step](const auto&... stages) { (step(stages), ...); });
+    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
     return found;
   }
 
@@ -3294,7 +3174,7 @@ class order_chain {
     if constexpr (Left == 0) {
       return in_.size;
     } else {
-      return detail::at<Left - 1>(orders_).size();
+      return std::get<Left - 1>(orders_).size();
     }
   }
 
@@ -3303,15 +3183,15 @@ class order_chain {
     if constexpr (Left == 0) {
       return at;
     } else {
-      return back<Left - 1>(detail::at<Left - 1>(orders_).bind(at.epoch)(at.index));
+      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
     }
   }
 
   template <std::size_t Left>
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
-      const auto& stage = detail::at<Left - 1>(orders_);
-      detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      const auto& stage = std::get<Left - 1>(orders_);
+      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
         if constexpr (requires { stage.reach(after); }) {
           after = stage.reach(after);
@@ -3325,22 +3205,23 @@ class order_chain {
   }
 
   order_input in_;
-  order_pack orders_;
+  order_tuple orders_;
 };
 
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
+  return extend_chain(first, std::move(out),
+                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -3348,7 +3229,7 @@ template <class... Made, class Stage, class... Rest>
 /// The chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, pack<>{}, stages...);
+  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
 }
 
 /// The type that `make_order_chain` gives for these stages.
@@ -3409,8 +3290,8 @@ struct world {
 inline void world::check() const {
   const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
     if (number < limit) return;
-    throw error(errc::argument,
-                {what, " ", number, " is not below the ", of, " ", limit, "; they count from 0"})
+    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of +
+                                    " " + std::to_string(limit) + "; they count from 0")
         .in_stage("world");
   };
   below(rank, size, "rank", "world's size");
@@ -3420,7 +3301,9 @@ inline void world::check() const {
 
 inline world world::replicated(std::uint64_t k) const {
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
+    throw error(errc::argument,
+                std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k))
+        .in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
@@ -3444,8 +3327,8 @@ struct world_reader {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (failure != std::errc{} || end != digits.data() + digits.size()) {
-      throw error(errc::argument,
-                  {"the environment says ", name, "=", digits.substr(0, 80), ", which is not a whole number"})
+      throw error(errc::argument, "the environment says " + std::string(name) + "=" +
+                                      std::string(digits.substr(0, 80)) + ", which is not a whole number")
           .in_stage("world");
     }
     return number;
@@ -3453,8 +3336,8 @@ struct world_reader {
 
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
-    throw error(errc::argument,
-                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
+    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name +
+                                    "; set both or say shard(rank, size)")
         .in_stage("world");
   }
 
@@ -3562,8 +3445,8 @@ world world::from_environment(const Lookup& lookup) {
   }
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
     if (!environment.has(name)) continue;
-    throw error(errc::argument,
-                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
+    throw error(errc::argument, "the environment has " + std::string(name) +
+                                    " and no size of the world; say shard(rank, size)")
         .in_stage("world");
   }
   if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
@@ -3584,7 +3467,7 @@ template <class Tuple>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<pack<Stages...>> {
+struct parts_in<std::tuple<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The place of the first stage of a kind, or `count`.
@@ -3604,21 +3487,25 @@ struct parts_in<pack<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
-/// The order stages that stand at places [First, Last), behind those that were found.
-template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
-  if constexpr (First == Last || First >= sizeof...(Stages)) {
-    return found;
-  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
-    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
-  } else {
-    return orders_between<First + 1, Last>(stages, std::move(found));
-  }
+template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
+auto keep_order(const Stage& stage) {
+  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
+    return std::tuple<Stage>(stage);
+  else
+    return std::tuple<>();
+}
+
+/// The order stages that stand at places [First, Last).
+template <std::size_t First, std::size_t Last, class... Stages>
+auto orders_between(const std::tuple<Stages...>& stages) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
+  }(std::index_sequence_for<Stages...>{});
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
-  return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
+auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
+  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
 }
 
 }  // namespace detail
@@ -3667,7 +3554,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return detail::at<in::shard>(p.stages()).part;
+    return std::get<in::shard>(p.stages()).part;
   else
     return world{};
 }
@@ -3681,7 +3568,7 @@ run_options options_of(const Plan& p) {
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& stage = detail::at<I>(p.stages());
+      const auto& stage = std::get<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
         if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
@@ -3706,14 +3593,14 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
     else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
       h.add(std::string_view(Stage::stage_name));
   };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }
 
@@ -3907,17 +3794,18 @@ struct cut {
   void check() const {
     constexpr std::uint64_t most = 0xffffffffu;
     if (global == 0 || global > most) {
-      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
+      throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
     }
     if (world == 0 || world > most)
-      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
+      throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
     if (rank >= world) {
-      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
+      throw error(errc::argument,
+                  "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
     }
     if (lanes == 0 || lanes > most)
-      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
+      throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
     if (size > std::uint64_t{1} << 63)
-      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
+      throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
   }
 
   /// Global steps per epoch.
@@ -4236,10 +4124,10 @@ class fixed_column {
   }
   /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
   /// knows better than the compiler, which makes a string instruction of it.
-  static void copy_row(void* into, const void* values) noexcept {
+  static void copy_row(void* into, const void* from) noexcept {
     std::size_t size = row_bytes;
     if constexpr (row_bytes > 256) asm("" : "+r"(size));
-    std::memcpy(into, values, size);
+    std::memcpy(into, from, size);
   }
 
   slot_memory<Session> memory_;
@@ -4397,9 +4285,9 @@ class flexible_column {
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
         throw slot_error{
-            i, error(errc::shape,
-                     {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                      to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
+                                      " with one of shape " + to_string(first) +
+                                      "; make them equal before batch, or use ragged or pad_to_longest")
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
@@ -4428,9 +4316,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                                " beside one of shape ", to_string(entries_[0].shape),
-                                                ": only the first length may differ"})
+        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
+                                                   " beside one of shape " + to_string(entries_[0].shape) +
+                                                   ": only the first length may differ")
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }
@@ -4516,11 +4404,11 @@ struct column_for<V, Policy, Session, shape_class::fixed> {
 
 template <class Batch, class Session, class V>
 struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+  using type = std::tuple<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = pack<
+  using type = std::tuple<
       typename column_for<std::remove_cvref_t<typename Fields::type>,
                           typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
@@ -4531,7 +4419,7 @@ struct columns_for<Batch, Session, record<Fields...>> {
 template <class Columns>
 class column_set {
  public:
-  static constexpr std::size_t size = Columns::size;
+  static constexpr std::size_t size = std::tuple_size_v<Columns>;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
@@ -4547,10 +4435,10 @@ class column_set {
   void write(std::size_t slot, V&& value) {
     if constexpr (any_record<V> && !whole_rows) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+        (std::get<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
     } else {
-      detail::at<0>(columns_).write(slot, std::forward<V>(value));
+      std::get<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4573,8 +4461,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
+    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
+                      columns_);
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -4582,36 +4470,37 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
+    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
+                      columns_);
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
   }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
-    return detail::at<I>(columns_);
+    return std::get<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return columns_.apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
+    return std::apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
+        columns_);
   }
 
  private:
-  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
+  static constexpr bool whole_rows = requires(std::tuple_element_t<0, Columns>& c) { c[0]; };
 
   template <class Session, std::size_t... Is>
   static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
-        detail::type_at<Is, Columns>(session, account)}...}};
+    return Columns{std::tuple_element_t<Is, Columns>(session, account)...};
   }
   template <class F>
   void each(F f) {
-    columns_.apply([&](auto&... columns) { (f(columns), ...); });
+    std::apply([&](auto&... columns) { (f(columns), ...); }, columns_);
   }
   template <class F>
   void both(const column_set& other, F f) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
+      (f(std::get<Is>(columns_), std::get<Is>(other.columns_)), ...);
     }(std::make_index_sequence<size>{});
   }
 
@@ -4623,12 +4512,12 @@ namespace detail {
 template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
   using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
 };
 template <class Plan, class Session>
 struct columns_of_plan<Plan, Session, false> {
-  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<std::tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail
@@ -4654,10 +4543,10 @@ struct batch_part {
   position delivered;        // epoch and step as the consumer counts them
 
   batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
-  /// A whole step without lanes: positions from `base` on, and nothing to compute.
-  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+  /// A whole step without lanes: positions from `from` on, and nothing to compute.
+  batch_part(std::uint64_t from, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
              position place) noexcept
-      : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
+      : view(from, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
   [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
@@ -5231,10 +5120,12 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
 /// The chain of a plan's value stages over an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return p.stages().apply([&](const auto&... stages) {
-    return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
-                                                             stages...);
-  });
+  return std::apply(
+      [&](const auto&... stages) {
+        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                                 stages...);
+      },
+      p.stages());
 }
 
 }  // namespace penstock::inline v0_1
@@ -5386,8 +5277,10 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, {"this state is of version ", value, " and this library reads up to ",
-                                  state::current_version, "; use the library that wrote it, or a newer one"});
+        throw error(errc::state, "this state is of version " + std::to_string(value) +
+                                     " and this library reads up to " +
+                                     std::to_string(state::current_version) +
+                                     "; use the library that wrote it, or a newer one");
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -5440,7 +5333,7 @@ class state_reader {
   }
   [[noreturn]] void fail(const std::string& wanted) const {
     throw error(errc::state,
-                {"this is no state of a penstock run, or it was cut or edited: expected ", wanted})
+                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
         .at_offset(at_);
   }
 
@@ -5500,9 +5393,9 @@ class chunk_feed {
   using placement_type = placement<binding>;
 
   chunk_feed(const Plan& p, std::uint64_t chunk)
-      : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
+      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
@@ -5514,7 +5407,7 @@ class chunk_feed {
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
       if constexpr (parts::has_cursor) {
-        const auto& buffer = detail::at<in::cursor>(p.stages());
+        const auto& buffer = std::get<in::cursor>(p.stages());
         cursor_ = position_buffer(buffer.capacity, buffer.seed);
       }
     }
@@ -5826,39 +5719,30 @@ inline constexpr bool mixed_after = [] {
   return found;
 }();
 
-/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
-inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
-  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
-}
-
-/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
+auto nest_front(Up up, const std::tuple<Stages...>& stages) {
   if constexpr (I == End) {
     return up;
   } else {
-    const auto& stage = at<I>(stages);
+    const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
+    // take and skip count for all ranks together
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
-                                          stage.part);
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
-                                          stages, dealt);
+                                          stages);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
-      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
-      const std::uint64_t mine = rank_share(stage.count, dealt);
-      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
-                                          stages, dealt);
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
+    else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
     else
-      return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
+      return nest_front<Item, I + 1, End>(std::move(up), stages);
   }
 }
 
@@ -6115,11 +5999,9 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename detail::type_at<in::template place<device_tag>,
-                                        typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) {
-    return detail::at<in::template place<device_tag>>(p.stages()).device_value;
-  }
+  using type = typename std::tuple_element_t<in::template place<device_tag>,
+                                             typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
 };
 
 /// What a plan over an indexed source has of a front: nothing.
@@ -6186,7 +6068,7 @@ class direct_feed {
 
   explicit direct_feed(const Plan& p) {
     auto orders = make_sample_orders(p);
-    const auto& batch = detail::at<in::batch>(p.stages());
+    const auto& batch = std::get<in::batch>(p.stages());
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
@@ -6198,13 +6080,13 @@ class direct_feed {
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ = std::shared_ptr<const arithmetic>(
-        new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    shared_ =
+        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
-      const auto& buffer = detail::at<in::cursor>(p.stages());
+      const auto& buffer = std::get<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)
@@ -6346,9 +6228,9 @@ class direct_feed {
   }
   void add_plain(placement_type& p, std::uint64_t count, position at) {
     const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
-    std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
-    for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
-      p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+    std::uint64_t from = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, from += global, row += slots)
+      p.parts.emplace_back(from, row, slots, global, position{epoch, step});
     p.slots = row;
     step_ = step - 1;
     go_on();
@@ -6722,48 +6604,6 @@ inline double cgroup_quota() {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/thread.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A thread that runs one member function, and is joined when this goes. Not std::jthread, which compiles a
-/// hundred functions for each thing that it may run.
-class joined_thread {
- public:
-  joined_thread() = default;
-  joined_thread(const joined_thread&) = delete;
-  joined_thread& operator=(const joined_thread&) = delete;
-  ~joined_thread() { join(); }
-
-  /// Calls `(object.*Member)()`, which does not throw. std::system_error where no thread is to be had.
-  template <auto Member, class T>
-  void start(T& object) {
-    begin(
-        [](void* it) noexcept -> void* {
-          (static_cast<T*>(it)->*Member)();
-          return nullptr;
-        },
-        &object);
-  }
-  [[nodiscard]] bool joinable() const noexcept { return runs_; }
-  void join() noexcept {
-    if (runs_) ::pthread_join(id_, nullptr);
-    runs_ = false;
-  }
-
- private:
-  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
-    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
-      throw std::system_error(code, std::generic_category());
-    runs_ = true;
-  }
-
-  pthread_t id_{};
-  bool runs_ = false;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
@@ -6783,7 +6623,7 @@ class read_ahead {
     reader_ = &reader;
     feed_ = feed;
     samples_ = samples;
-    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
+    if (own_thread) thread_ = std::jthread([this] { follow(); });
   }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots) {
@@ -6839,7 +6679,7 @@ class read_ahead {
     std::unique_lock held(lock_);
     while (!stop_ && behind()) ask_once(held);
   }
-  void follow() noexcept {
+  void follow() {
     std::unique_lock held(lock_);
     while (!stop_) {
       if (behind()) {
@@ -6862,7 +6702,7 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  joined_thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6881,13 +6721,11 @@ class watchdog_thread {
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
   ~watchdog_thread() { stop(); }
 
-  /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
-  using explain_type = void (*)(const void* what, std::string& line);
-  void start(explain_type explain, const void* what) {
+  /// `explain(line)` appends what is being worked on; it is called from the watchdog's thread.
+  template <class Explain>
+  void start(Explain explain) {
     if (after_.count() <= 0) return;
-    explain_ = explain;
-    what_ = what;
-    thread_.start<&watchdog_thread::watch>(*this);
+    thread_ = std::jthread([this, explain = std::move(explain)] { watch(explain); });
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -6920,7 +6758,8 @@ class watchdog_thread {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }
 
-  [[gnu::cold]] void watch() {
+  template <class Explain>
+  void watch(const Explain& explain) {
     std::unique_lock held(lock_);
     std::uint64_t last = 0;
     std::chrono::milliseconds waited{0};
@@ -6939,9 +6778,9 @@ class watchdog_thread {
       if (stop_ || !waiting_ || wait_ != before) continue;
       waited += period();
       if (waited % after_ >= period()) continue;
-      std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
-                                       waited.count() % 1000 / 100, " s; waiting for "});
-      explain_(what_, line);
+      std::string line = "penstock: no batch for " + std::to_string(waited.count() / 1000) + "." +
+                         std::to_string(waited.count() % 1000 / 100) + " s; waiting for ";
+      explain(line);
       line += "\n";
       std::fputs(line.c_str(), stderr);
       ++lines_;
@@ -6953,9 +6792,7 @@ class watchdog_thread {
   std::condition_variable changed_;
   bool waiting_ = false, stop_ = false;
   std::uint64_t wait_ = 0, lines_ = 0;
-  explain_type explain_ = nullptr;
-  const void* what_ = nullptr;
-  joined_thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -7026,21 +6863,21 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (value_stage<Stage>) add(text_of_stage(stage));
   };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
 }
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
 template <std::size_t Stages>
-[[gnu::cold]] void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
-                                const char* otherwise) {
+void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                  const char* otherwise) {
   bool any = false;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
     if (index == worker_counts<Stages>::nothing) continue;
     const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
-    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
-    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
-    detail::append(line, {"position ", index});
+    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
+            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
+            std::to_string(index);
     any = true;
   }
   if (!any) line += otherwise;
@@ -7117,7 +6954,7 @@ class engine {
     front_.stop();
     if constexpr (hints) ahead_.stop();
     watchdog_.stop();
-    for (std::size_t i = 0; works_ && i < counts_.size(); ++i) works_[i].thread.join();
+    threads_.clear();  // joins
   }
 
   /// Opens what there is room for, so that workers begin before the first batch is asked for.
@@ -7153,10 +6990,10 @@ class engine {
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
       throw error(errc::argument,
-                  {"you hold ", pool_.out(), " of ", pool_.made(),
-                   (parts_per_block_ == 1 ? " batches" : " blocks of batches"),
-                   " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
-                   (options_.memory ? " or memory(bytes)" : "")});
+                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
+                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
+                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
+                      (options_.memory ? " or memory(bytes)" : ""));
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
@@ -7227,9 +7064,11 @@ class engine {
   static constexpr bool hints =
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
+  // a failure of the source itself
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
   static constexpr const char* idle =
       parts::forward ? "the source's next sample" : "a worker to take up the batch";
+  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -7239,20 +7078,19 @@ class engine {
 
   /// What the ring asks of one worker.
   struct alignas(64) work {
-    engine* self = nullptr;
-    counts_type* counts = nullptr;
+    engine& self;
+    counts_type& counts;
     typename chain_type::worker scratch{};
     std::uint64_t wait_begin = 0;
-    joined_thread thread{};
 
-    void serve() noexcept { self->ring_.serve(*this); }
-    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self->finish(s); }
+    work(engine& e, counts_type& c) : self(e), counts(c) {}
+    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self.evaluate(*this, s, grain); }
+    void finish(std::uint64_t s) noexcept { self.finish(s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        counts.room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
     }
   };
 
@@ -7323,7 +7161,7 @@ class engine {
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
+      return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
     } else {
       const std::uint64_t bytes = sample_bytes();
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
@@ -7333,27 +7171,22 @@ class engine {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
 
-  static void explain(const void* self, std::string& line) {
-    explain_wait(line, static_cast<const engine*>(self)->counts_, idle);
-  }
   void start_threads() {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
-    works_.reset(new work[counts_.size()]);
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      works_[i].self = this;
-      works_[i].counts = &counts_[i];
-    }
+    if (count == 0) here_.emplace(*this, counts_[0]);
+    for (unsigned i = 0; i < count; ++i) works_.emplace_back(*this, counts_[i]);
     try {
-      for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
+      threads_.reserve(count);
+      for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { ring_.serve(works_[i]); });
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start(explain, this);
+      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io,
-                  {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
+      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
+                                "); ask for fewer with workers(n)");
     } catch (...) {
       stop();
       throw;
@@ -7391,8 +7224,8 @@ class engine {
 
  private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
-    if (*options_.workers == 0) {
-      ring_.serve_here(works_[0], s);
+    if (here_) {
+      ring_.serve_here(*here_, s);
       return !stopped();
     }
     if (ring_.is_ready(s)) return !stopped();
@@ -7400,7 +7233,7 @@ class engine {
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
-    if (crowded_ && begin - last_wait_ns_ < 200'000) {
+    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
       const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
       for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
     }
@@ -7416,7 +7249,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = w.counts.grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -7432,16 +7265,16 @@ class engine {
                               end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, *w.counts, begin_row, end_row,
+          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
                                  times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
-        evaluator_.write_rows(p, w.scratch, *w.counts, times);
+        evaluator_.write_rows(p, w.scratch, w.counts, times);
       }
     }
-    w.counts->add(samples, detail::now_ns() - begin);
-    if (times) w.counts->publish(w.scratch);
+    w.counts.add(samples, detail::now_ns() - begin);
+    if (times) w.counts.publish(w.scratch);
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
@@ -7453,13 +7286,14 @@ class engine {
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
+      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
+    } else {
+      return 0;
     }
-    return 0;
   }
 
   void finish(std::uint64_t s) noexcept {
@@ -7507,10 +7341,12 @@ class engine {
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
-  std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
+  std::optional<work> here_;
+  std::deque<work> works_;
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -7638,10 +7474,10 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const pack<Stages...>& stages) {
+selection select_between(const std::tuple<Stages...>& stages) {
   selection all;
   const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = at<I>(stages);
+    const auto& stage = std::get<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
@@ -7711,17 +7547,17 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
-      const auto& batch = detail::at<parts::in::batch>(p.stages());
+      const auto& batch = std::get<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument,
-                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
+        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
+                                        std::to_string(batch_size_) + ") makes it larger")
             .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument,
-                    {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
+        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
+                                        "): a take after batch leaves fewer batches in an epoch; remove it")
             .in_stage("steps");
     }
   }
@@ -7881,13 +7717,15 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         pieces_ = 0;
         row_ = 0;
       }
-      const selection::verdict found = find_in_chunk();
-      if (found == selection::verdict::pass) return true;
-      try {
-        found == selection::verdict::end ? end_pass() : leave_chunk();
-      } catch (...) {
-        engine.request_stop();  // the place is between two chunks: nothing may go on from there
-        throw;
+      switch (find_in_chunk()) {
+        case selection::verdict::pass:
+          return true;
+        case selection::verdict::end:
+          end_pass();
+          break;
+        case selection::verdict::drop:
+          leave_chunk();
+          break;
       }
     }
     return false;
@@ -8245,7 +8083,7 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
+/// `request_stop` may be called from any.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -8332,7 +8170,7 @@ class run {
   };
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(new core_type(p, options, std::move(token))) {
+      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
     check_lockstep(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
@@ -8522,8 +8360,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
-                                     loser(p), "; write steps(n) after batch"});
+        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
+                                        loser(p) + "; write steps(n) after batch");
     }
   }
   static std::string loser(const Plan& p) {
@@ -8538,14 +8376,14 @@ class run {
         found = true;
       }
     };
-    p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
     return name;
   }
 
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
     const auto refuse = [](const std::string& why) {
-      throw error(errc::state, {"this state cannot be continued here: ", why});
+      throw error(errc::state, "this state cannot be continued here: " + why);
     };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
@@ -8563,7 +8401,7 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
         refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
@@ -8897,170 +8735,6 @@ class progress {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/observe/verdict.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What holds a training loop back.
-enum class bottleneck : std::uint8_t {
-  unknown,   ///< too little was seen
-  consumer,  ///< the loop itself: data are always there
-  io,        ///< reading
-  cpu,       ///< a stage that computes
-  jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
-};
-
-[[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
-  constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
-                                        "jitter-bound"};
-  return names[static_cast<std::size_t>(b)];
-}
-
-/// Why a loop is as fast as it is, and what follows.
-struct verdict {
-  bottleneck limit = bottleneck::unknown;
-  double stall = 0;          ///< share of its time that the consumer waited
-  double busy = 0;           ///< share of their time that workers evaluated
-  std::string busiest;       ///< the stage that takes most of it
-  double busiest_share = 0;  ///< of the time of all stages
-  std::string advice;        ///< one sentence
-};
-
-namespace detail {
-
-inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
-
-/// Differences, so that a run is judged by what it did lately.
-inline run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
-  }
-  return now;
-}
-
-inline std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
-  return text;
-}
-
-}  // namespace detail
-
-/// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
-/// are the workers busy, and with which stage; if they are not, do they wait for input or for room.
-///
-/// `before`: counters taken earlier in the same run; what came since then is judged. Without workers the
-/// consumer evaluates itself, and its waiting is all of the work. Cost: nothing to the run. Throws
-/// `std::bad_alloc` only.
-///
-///     const auto why = judge(run.counters());
-///     if (why.limit == bottleneck::io) ...
-[[nodiscard]] inline verdict judge(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
-  verdict v;
-  if (c.batches == 0 || c.seconds <= 0) {
-    v.advice = "nothing was delivered yet; ask again after some batches";
-    return v;
-  }
-  const unsigned threads = std::max(1u, c.workers);
-  v.stall = c.stall_seconds / c.seconds;
-  double all = 0;
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < c.stages.size(); ++i) {
-    all += c.stages[i].busy_seconds;
-    if (c.stages[i].busy_seconds > c.stages[most].busy_seconds) most = i;
-  }
-  if (!c.stages.empty() && all > 0) {
-    v.busiest = c.stages[most].name;
-    v.busiest_share = c.stages[most].busy_seconds / all;
-  }
-  v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  // Without workers the time that the consumer evaluates is the time it waits.
-  const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
-  if (waited < detail::little_stall) {
-    v.limit = bottleneck::consumer;
-    v.advice = "the loop gets its batches without waiting: the time is in the training step";
-    return v;
-  }
-  const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
-  const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
-  const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  if (c.workers != 0 && room > 0.25 && room > input) {
-    v.limit = bottleneck::jitter;
-    v.advice =
-        "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
-        "them ready with prefetch(n) after batch, or make batches larger";
-    return v;
-  }
-  if (input > 0.5 || most == 0) {
-    v.limit = bottleneck::io;
-    v.advice = input > 0.5
-                   ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
-                     "open several plans over parts of the data"
-                   : "most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
-                     "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)";
-    return v;
-  }
-  v.limit = bottleneck::cpu;
-  v.advice = "most of the work is '" + v.busiest + "': " +
-             (c.workers == 0 ? "give it threads with workers(n)"
-                             : "give it more workers if there are processors, make it cheaper, or do it once "
-                               "when the data are packed");
-  return v;
-}
-
-/// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
-/// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
-[[nodiscard]] inline verdict judge_against(const run_counters& real, const run_counters& without_reading) {
-  verdict v = judge(real);
-  const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
-  if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
-  if (free_rate > 1.2 * rate) {
-    if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
-    v.advice = "without reading the loop is " + detail::percent(free_rate / rate - 1) + " faster: " +
-               (v.limit == bottleneck::jitter
-                    ? "reads take unequal times; raise prefetch(n)"
-                    : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
-  } else if (v.limit == bottleneck::io) {
-    v.limit = bottleneck::cpu;
-    v.advice = "without reading the loop is no faster: what comes after reading holds it back";
-  }
-  return v;
-}
-
-/// The counters of a run in words: rates, what each stage took, and the verdict.
-[[nodiscard]] inline std::string report(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
-  const verdict v = judge(counters, before);
-  char line[256];
-  std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
-                static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
-                c.bytes_per_second() * 1e-6, c.workers);
-  std::string text = line;
-  double all = 0;
-  for (const stage_counters& s : c.stages) all += s.busy_seconds;
-  for (const stage_counters& s : c.stages) {
-    const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9.2f us a sample\n", s.name.c_str(),
-                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
-    text += line;
-  }
-  text += "consumer waited " + detail::percent(v.stall) + ", workers busy " + detail::percent(v.busy) + "\n" +
-          std::string(to_string(v.limit)) + ": " + v.advice + "\n";
-  return text;
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/detail/digit_network.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -9181,7 +8855,7 @@ class permutation {
 
   constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
     if (n > max_size) {
-      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
+      throw error(errc::argument, "a permutation has at most 2^63 positions, not " + std::to_string(n));
     }
     if (n <= table_size) {
       fill_table(key);
@@ -9279,7 +8953,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
+      auto all = std::make_shared<std::vector<std::uint64_t>>(1, 0);
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }
@@ -9312,12 +8986,13 @@ class repeat_order {
   [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
-      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
-                                   "; write repeat(k) where epochs are wanted"})
+      throw error(errc::argument, "repeat() without end has only epoch 0, not " + std::to_string(epoch) +
+                                      "; write repeat(k) where epochs are wanted")
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
-      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
+      throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
+                                      ") is beyond 64 bits")
           .in_stage("repeat");
     }
     return epoch * times_;
@@ -9428,7 +9103,7 @@ struct shard_stage {
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
+    return "shard(rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) + ")";
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -9658,7 +9333,7 @@ class windowed_shuffle_order {
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -9666,13 +9341,16 @@ class windowed_shuffle_order {
     if (window_ == 0)
       throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
+      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
+          .in_stage("shuffle");
     }
-    starts_ = in.starts ? std::move(in.starts)
-                        : std::shared_ptr<const std::vector<std::uint64_t>>(
-                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
+    starts_ =
+        in.starts
+            ? std::move(in.starts)
+            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
+      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
+          .in_stage("shuffle");
     }
   }
 
@@ -9706,8 +9384,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    std::shared_ptr<const detail::shuffle_table> made(
-        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
+    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
+                                                              detail::shuffle_key(seed_, epoch));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;
@@ -9724,7 +9402,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
-  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
+  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -9742,8 +9420,8 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"shuffle(seed ", seed, ", window ", shards,
-                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
+    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
+           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -9812,7 +9490,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
+    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }
@@ -9846,7 +9524,7 @@ struct skip_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
+  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -9890,7 +9568,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
+    auto cut = std::make_shared<std::vector<std::uint64_t>>();
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);
@@ -9922,7 +9600,7 @@ struct take_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
+  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -10009,7 +9687,7 @@ struct facts_list<Context, Stage, Rest...> {
   using next = typename fold_context<Context, Stage>::type;
   template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F& f, const Tuple& stages) {
-    f(at<I>(stages), Context::facts, next::facts);
+    f(std::get<I>(stages), Context::facts, next::facts);
     facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
   }
 };
@@ -10042,7 +9720,7 @@ template <class Source, class... Stages>
     if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+    using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -10061,7 +9739,7 @@ template <class Source, class... Stages>
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
-    text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+    text += std::get<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
   return text + "\n";
@@ -10162,30 +9840,28 @@ template <class V>
 std::string value_text(const V& value) {
   using type = std::remove_cvref_t<V>;
   if constexpr (blob<type>) {
-    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
+    return std::to_string(value.size()) + " bytes: " + first_bytes(value.finish());
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
+    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
   } else if constexpr (requires {
                          value.shape();
                          value.values();
                        }) {
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
+    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
-    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
+    return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
   } else if constexpr (requires {
                          value.size();
                          std::as_bytes(std::span(value.data(), value.size()));
                        }) {
-    return detail::text(
-        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
+    return std::to_string(value.size()) +
+           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
   } else {
-    return detail::text({"a value of ", sizeof(type), " bytes"});
+    return "a value of " + std::to_string(sizeof(type)) + " bytes";
   }
 }
 
@@ -10232,12 +9908,12 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).item = &item;
     chain.evaluate({0, 0}, worker, sink, untimed{});
-    return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
+    return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
   } else {
     const auto orders = make_sample_orders(p);
     if (index >= orders.size())
-      return detail::text(
-          {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
+      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
+             std::to_string(orders.size()) + " samples\n";
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
@@ -10249,8 +9925,8 @@ template <class Source, class... Stages>
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
-                         (text.empty() ? "  dropped by a filter\n" : text)});
+    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
+           (text.empty() ? "  dropped by a filter\n" : text);
   }
 }
 /// The same for a source alone.
@@ -10375,12 +10051,12 @@ class from_source {
     std::shared_ptr<const Range> range_;
   };
 
-  explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
+  explicit from_source(Range range) : range_(std::make_shared<const Range>(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"from(", size(), " samples in memory)"});
+    return "from(" + std::to_string(size()) + " samples in memory)";
   }
   /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
   /// and last MiB.
@@ -10484,14 +10160,14 @@ class from_forward_source {
     std::optional<cursor> cursor_;
   };
 
-  explicit from_forward_source(Range range) : range_(new shared_range(std::move(range))) {}
+  explicit from_forward_source(Range range) : range_(std::make_shared<shared_range>(std::move(range))) {}
 
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
   [[nodiscard]] reader open() const {
     if constexpr (copied)
-      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
+      return reader(std::make_shared<shared_range>(range_->range));
     else
       return reader(range_);
   }
@@ -10560,10 +10236,10 @@ namespace detail {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
-    throw error(errc::argument,
-                {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
-  return std::shared_ptr<const std::vector<std::uint64_t>>(
-      new const std::vector<std::uint64_t>(std::move(starts)));
+    throw error(errc::argument, std::string(who) +
+                                    ": the starts of shards must ascend from 0 to the number of samples, " +
+                                    std::to_string(size));
+  return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
 }
 
 }  // namespace detail
@@ -10623,7 +10299,7 @@ class generated_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
+  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     penstock::fingerprint sum;
@@ -10730,7 +10406,7 @@ template <class T>
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
+    const auto two = [&](unsigned code) { return std::string("0x") + hex[code >> 4] + hex[code & 15]; };
     throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
                    " was asked for; see idx<T>",
                2);
@@ -10780,7 +10456,8 @@ namespace detail {
 /// file.
 [[nodiscard]] inline buffer read_whole_file(const std::string& path) {
   const auto failed = [&](const char* what) {
-    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
+    return error(errc::io,
+                 std::string("the file cannot be ") + what + ": " + std::generic_category().message(errno))
         .in_file(path);
   };
   struct descriptor {
@@ -10883,12 +10560,14 @@ class idx_source {
 
   /// Takes the bytes of a file; `path` is for messages.
   idx_source(buffer bytes, std::string path)
-      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+      : file_(std::make_shared<const detail::idx_file>(
+            detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
+    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
+           ")";
   }
   /// Of the size and the first and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -10937,13 +10616,13 @@ class idx_pair_source {
   idx_pair_source(idx_source<T> images, idx_source<Label> labels)
       : images_(std::move(images)), labels_(std::move(labels)) {
     if (labels_.file().row.rank() != 0)
-      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
-                                 to_string(labels_.file().row)})
+      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
+                                    to_string(labels_.file().row))
           .in_file(labels_.file().path)
           .at_offset(3);
     if (images_.size() != labels_.size())
-      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
-                                 " images of ", images_.file().path})
+      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
+                                    std::to_string(images_.size()) + " images of " + images_.file().path)
           .in_file(labels_.file().path)
           .at_offset(4);
   }
@@ -10951,7 +10630,7 @@ class idx_pair_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
+    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
@@ -11004,9 +10683,17 @@ namespace penstock::inline v0_1 {
 ///              keeps it in that file, or in memory where the folder may not be written
 /// `transient`  the same, but writes no file
 /// `require`    builds nothing: an index that is missing, damaged or made for another state of its shard is
-/// an error that names
-///              both files
-enum class index_policy { keep, transient, require };
+/// an error that names both files
+/// `dali`       makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
+/// members: nothing but a few headers is read, the first, the last and 62 between them. One of v1.1 does not:
+/// all headers are read and compared
+/// `energon`    holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
+///
+/// What other programs wrote must be there and agree with its shard: else errc::missing or errc::format with
+/// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is not read: its
+/// offsets are in an SQLite database, and repeat what the `.idx` says.
+/// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
+enum class index_policy { keep, transient, require, dali, energon };
 
 }  // namespace penstock::inline v0_1
 
@@ -11038,8 +10725,8 @@ class manifest {
 
   manifest() : manifest(std::vector<shard>{}) {}
   explicit manifest(std::vector<shard> shards) {
-    std::shared_ptr<tables> made(new tables());
-    std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+    auto made = std::make_shared<tables>();
+    auto begins = std::make_shared<std::vector<std::uint64_t>>();
     penstock::fingerprint mark;
     mark.add("manifest", shards.size());
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -11106,19 +10793,22 @@ struct split_path {
 
 /// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
 /// suffix. Nothing for what is no part of a sample. Exactly the regular expression
-/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has a corner: of a basename that begins with a dot, `a/.b`, the key
-/// is `a/` if the folder's own name has no dot.
+/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corners: of a basename that begins with a dot, `a/.b`, the
+/// key is `a/` if the folder's own name has no dot; and its first dot matches no line feed, so that behind
+/// one no folder may have a dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
 [[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
   const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
   if (dot == base) {
     if (base == 0) return std::nullopt;
-    const std::size_t above = slash == 0 ? std::string_view::npos : path.rfind('/', slash - 1);
-    const std::size_t from = above == std::string_view::npos ? 0 : above + 1;
-    if (path.substr(from, base - from).find('.') != std::string_view::npos) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
   }
   return split_path{path.substr(0, dot), path.substr(dot + 1)};
 }
@@ -11127,9 +10817,21 @@ struct split_path {
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] inline bool skipped_member(std::string_view path) noexcept {
   const std::size_t slash = path.find('/');
-  const std::string_view first = path.substr(0, slash);
+  std::string_view first = path.substr(0, slash);
+  // its expression's `$` stands also before a line feed at the end
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
   if (!first.starts_with("__") || !first.ends_with("__")) return false;
   return slash == std::string_view::npos || first.size() >= 4;
+}
+
+/// Names that WebDataset's samples have already: a member of that name is one too many.
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset leaves out the sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
 }
 
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
@@ -11416,19 +11118,32 @@ inline constexpr std::size_t block_size = 512;
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
 
-/// The path in the header itself. GNU headers have no prefix: other things stand there.
-[[nodiscard]] inline std::string header_path(bytes_view block) {
-  const std::string_view own = text_field(block, 0, 100);
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) != 0) return std::string(own);
-  const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-  const std::string_view prefix = text_field(block, 345, star ? 131 : 155);
-  return prefix.empty() ? std::string(own) : std::string(prefix) + "/" + std::string(own);
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+inline void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
 }
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value) {
+    text.assign(value);
+    known = true;
+  }
+};
 
 /// What pax records say about a member; an empty value takes back what an earlier record said.
 struct pax_records {
-  std::optional<std::string> path;
-  std::optional<std::string> sparse_path;
+  known_text path;
+  known_text sparse_path;
   std::optional<std::uint64_t> size;
   bool sparse = false;
 
@@ -11456,13 +11171,11 @@ struct pax_records {
  private:
   void take(std::string_view key, std::string_view value) {
     if (key == "path" || key == "GNU.sparse.name") {
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
       auto& mine = key == "path" ? path : sparse_path;
-      if (value.empty()) {
-        mine.reset();
-      } else {
-        mine = std::string(value);
-      }
+      mine.known = false;
+      if (value.empty()) return;
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      mine.set(value);
     } else if (key == "size") {
       size.reset();
       if (value.empty()) return;
@@ -11474,25 +11187,226 @@ struct pax_records {
       }
       size = parsed;
     }
-    if (key.starts_with("GNU.sparse.")) sparse = true;
+    // GNU tar's way to leave holes out, and that of Solaris
+    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
   }
 };
 
 /// The name of the compression that the first bytes of a file show, or nothing.
 [[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [head](std::initializer_list<unsigned char> magic) {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
            std::equal(magic.begin(), magic.end(), head.begin(),
                       [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
   if (starts({0x1f, 0x8b})) return "gzip";
   if (starts({0x1f, 0x9d})) return "compress (.Z)";
   if (starts({0x42, 0x5a, 0x68})) return "bzip2";
   if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
   return {};
 }
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A member that holds a file's bytes.
+struct member {
+  std::string_view path;     ///< lives until the next one is asked for
+  std::uint64_t header = 0;  ///< where its first header begins: pax (but `g`) and long-name headers included
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored with the holes left out
+};
+
+/// Goes through the headers of an archive, forward only, and keeps its memory.
+///
+/// `In` gives bytes: `get(offset, count)` shows that many, fewer at the end; `reach(offset)` goes there and
+/// says how far that was possible. One that cannot look ahead has `static constexpr bool forward`: whether a
+/// member is whole is found when it has been passed.
+template <class In>
+class member_walk {
+ public:
+  explicit member_walk(In& in) noexcept : in_(&in) {}
+
+  /// Begins anew, at the beginning of an archive or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept {
+    at_ = at;
+    end_of_data_ = at;
+    everywhere_ = {};
+    forget();
+  }
+
+  /// The next file in the archive; false behind the last, at the first zero block or at the end of the bytes.
+  /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
+  /// archive.
+  [[nodiscard]] bool next(member& found) {
+    while (true) {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+      const bytes_view block = in_->get(at_, block_size);
+      if (block.empty() && at_ == 0) {
+        throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+      }
+      if (block.empty() || (block.size() == block_size && is_zero(block))) {
+        check_end();
+        return false;
+      }
+      if (block.size() < block_size)
+        throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+      if (!checksum_matches(block)) {
+        throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                           : "the checksum of a tar header is wrong")
+            .at_offset(at_);
+      }
+      if (!extended_) first_ = at_;
+      const char type = static_cast<char>(block[156]);
+      const auto stored = number_field(block, 124, 12);
+      if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+        extension(type, stored);
+      } else if (file(block, type, stored, found)) {
+        return true;
+      }
+    }
+  }
+
+  /// What is thrown where the archive ends within the member that was shown last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const {
+    throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
+                                  std::to_string(end_of_data_ - data_) + " bytes, and " +
+                                  std::to_string(reached - data_) + " are left")
+        .at_offset(data_)
+        .for_key(path_);
+  }
+
+ private:
+  static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
+  static constexpr bool forward = requires { requires In::forward; };
+
+  void extension(char type, std::optional<std::uint64_t> stored) {
+    if (!stored || *stored > longest_extension) {
+      throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
+    }
+    const bytes_view body = in_->get(at_ + block_size, static_cast<std::size_t>(*stored));
+    if (body.size() < *stored)
+      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+    try {
+      if (type == 'g') {
+        everywhere_.read(body);
+      } else if (type == 'L') {
+        long_path_.set(text_field(body, 0, body.size()));
+      } else if (type != 'K') {
+        if (!has_records_) records_ = everywhere_;
+        has_records_ = true;
+        records_.read(body);
+      }
+    } catch (error& e) {
+      e.at_offset(at_);
+      throw;
+    }
+    if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
+    end_of_data_ = at_ + block_size;
+    at_ = end_of_data_ + padded(*stored);
+  }
+
+  // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found) {
+    header_path(block, path_);
+    const pax_records& known = has_records_ ? records_ : everywhere_;
+    const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+    if (known.sparse_path.known) {
+      path_.assign(known.sparse_path.text);
+    } else if (known.path.known) {
+      path_.assign(known.path.text);
+    } else if (long_path_.known) {
+      path_.assign(long_path_.text);
+    }
+    const auto bytes = known.size ? known.size : stored;
+    const bool sparse = type == 'S' || known.sparse;
+    data_ = at_ + block_size;
+    if (type == 'S') pass_map(block[482] != std::byte{0});
+    end_of_data_ = data_;
+    at_ = data_;
+    forget();
+    if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
+    if (!bytes) {
+      throw error(errc::format, "the size of a member is not a number, or is negative")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    if (*bytes > most - data_) {
+      throw error(errc::format, "the size of a member is larger than any file")
+          .at_offset(data_ - block_size)
+          .for_key(path_);
+    }
+    end_of_data_ = data_ + *bytes;
+    at_ = data_ + padded(*bytes);
+    if constexpr (forward) {
+      (void)in_->reach(data_);  // the caller may read the member next
+    } else {
+      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+    }
+    if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+    found = {path_, first_, data_, *bytes, sparse};
+    return true;
+  }
+
+  // Old GNU sparse files: blocks with the rest of the map stand before the data.
+  void pass_map(bool more) {
+    while (more) {
+      const bytes_view map = in_->get(data_, block_size);
+      if (map.size() < block_size) {
+        throw error(errc::format, "the archive is cut off within the map of a sparse file")
+            .at_offset(data_)
+            .for_key(path_);
+      }
+      more = map[504] != std::byte{0};
+      data_ += block_size;
+    }
+  }
+
+  void check_end() const {
+    if (extended_ && (has_records_ || long_path_.known)) {
+      throw error(errc::format, "the archive ends where a member was announced by an extension header")
+          .at_offset(first_);
+    }
+  }
+  void forget() noexcept {
+    has_records_ = false;
+    long_path_.known = false;
+    extended_ = false;
+  }
+
+  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
+
+  In* in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding, which may be missing at the end
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; begin as what holds everywhere
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+};
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -11573,15 +11487,6 @@ concept local_storage = storage<S> && requires { requires bool(S::names_are_path
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// A member that holds a file's bytes.
-struct member {
-  std::string_view path;
-  std::uint64_t header = 0;  ///< where its first header begins, pax and long-name headers included
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored with the holes left out
-};
-
 /// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
 /// together.
 template <storage_session Session>
@@ -11590,9 +11495,10 @@ class header_reader {
   header_reader(Session& session, object_id id, std::uint64_t size)
       : session_(session), id_(id), size_(size) {}
 
-  /// `count` bytes at `offset`, which the caller has found to be within the archive. Lives until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+    if (count == 0) return {};
     if constexpr (viewing_session<Session>) {
       return session_.view(id_, offset, count);
     } else {
@@ -11600,6 +11506,9 @@ class header_reader {
       return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
     }
   }
+
+  /// Where one comes who wants to go to `offset`: no further than the end.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
   static constexpr std::uint64_t smallest = 2048;
@@ -11630,119 +11539,18 @@ class header_reader {
 /// for what is not a whole tar archive.
 template <storage_session Session, class Visit>
 void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
-  constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
   header_reader<Session> in(session, id, size);
-  pax_records everywhere;
-  std::optional<pax_records> records;  // of the next member; begins as what holds everywhere
-  std::optional<std::string> long_path;
-  std::uint64_t at = 0;
-  std::uint64_t first = 0;
-  bool extended = false;
-
-  if (size == 0)
-    throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-  const auto compressed =
-      compression_of(in.get(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, 8))));
-  const bool whole_block = size >= block_size;
-  if (!compressed.empty() && !(whole_block && checksum_matches(in.get(0, block_size)))) {
-    throw error(
-        errc::format,
-        "the archive is compressed with " + std::string(compressed) +
-            ": samples can be reached in uncompressed archives only; unpack it, or compress the members")
+  const bytes_view head = in.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
+                                  ": samples can be reached in uncompressed archives only; unpack it, "
+                                  "compress the members, or read it forward with webdataset_stream")
         .at_offset(0);
   }
-  while (at < size) {
-    if (size - at < block_size) {
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at);
-    }
-    const bytes_view block = in.get(at, block_size);
-    if (is_zero(block)) break;
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                        : "the checksum of a tar header is wrong")
-          .at_offset(at);
-    }
-    if (!extended) first = at;
-    const char type = static_cast<char>(block[156]);
-    std::string path = header_path(block);
-    const auto stored = number_field(block, 124, 12);
-    std::uint64_t data = at + block_size;
-
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      if (!stored || *stored > longest_extension) {
-        throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at);
-      }
-      if (*stored > size - data)
-        throw error(errc::format, "the archive is cut off within an extension header").at_offset(at);
-      const bytes_view body = in.get(data, static_cast<std::size_t>(*stored));
-      try {
-        if (type == 'g') {
-          everywhere.read(body);
-        } else if (type == 'L') {
-          long_path = std::string(text_field(body, 0, body.size()));
-        } else if (type != 'K') {
-          if (!records) records = everywhere;
-          records->read(body);
-        }
-      } catch (error& e) {
-        e.at_offset(at);
-        throw;
-      }
-      extended = true;
-      at = data + padded(*stored);
-      continue;
-    }
-
-    const pax_records& known = records ? *records : everywhere;
-    const bool sparse = type == 'S' || known.sparse;
-    const bool folder = type == '5' || (type == '\0' && path.ends_with('/'));
-    if (known.path) {
-      path = *known.path;
-    } else if (known.sparse_path) {
-      path = *known.sparse_path;
-    } else if (long_path) {
-      path = *long_path;
-    }
-    const auto bytes = known.size ? known.size : stored;
-    const bool has_data = !folder && !(type >= '1' && type <= '6');
-    if (!bytes && has_data) {
-      throw error(errc::format, "the size of a member is not a number, or is negative")
-          .at_offset(at)
-          .for_key(path);
-    }
-    if (type == 'S') {  // old GNU sparse files: blocks with the rest of the map stand before the data
-      bool more = block[482] != std::byte{0};
-      while (more) {
-        if (size - data < block_size) {
-          throw error(errc::format, "the archive is cut off within the map of a sparse file")
-              .at_offset(data)
-              .for_key(path);
-        }
-        more = in.get(data, block_size)[504] != std::byte{0};
-        data += block_size;
-        if (data > size) break;
-      }
-    }
-    at = data;
-    if (has_data) {
-      if (*bytes > size - data) {
-        throw error(errc::format, {"the archive is cut off: the member '", path, "' has ", *bytes,
-                                   " bytes, and ", size - data, " are left"})
-            .at_offset(data)
-            .for_key(path);
-      }
-      at = data + padded(*bytes);
-      const bool regular = type == '0' || type == '\0' || type == '7' || type == 'S';
-      if (regular) visit(member{path, first, data, *bytes, sparse});
-    }
-    records.reset();
-    long_path.reset();
-    extended = false;
-  }
-  if (extended && (records || long_path)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first);
-  }
+  member_walk<header_reader<Session>> walk(in);
+  member found;
+  while (walk.next(found)) visit(found);
 }
 
 }  // namespace detail::tar
@@ -11762,26 +11570,33 @@ class index_builder {
     const auto parts = split_member(m.path);
     if (!parts) return;
     if (m.sparse) {
-      throw error(errc::format, {"'", m.path,
-                                 "' is a sparse file, which is stored with its holes left out; write the "
-                                 "archive without --sparse"})
+      throw error(errc::format, "'" + std::string(m.path) +
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
           .at_offset(m.header)
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-    const std::uint32_t suffix = number_of(lower_case(parts->suffix));
-    if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, {"the sample has two members '", suffixes_[suffix], "'"})
+    const std::string lowered = lower_case(parts->suffix);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    const std::uint32_t suffix = number_of(lowered);
+    if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    lowered + "'")
           .at_offset(m.header)
           .for_key(parts->key);
     }
-    last_seen_[suffix] = samples_.size();
+    last_seen_[suffix] = met_;
     check_room(members_.size(), "members");
     members_.push_back({(m.data / 512) << 24 | suffix, m.size});
     payload_ += m.size;
   }
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// Samples so far, with those that are left out since they call themselves bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
   /// The key of the sample that the next member may still belong to.
   [[nodiscard]] std::string_view last_key() const noexcept {
@@ -11789,7 +11604,8 @@ class index_builder {
   }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard) const {
+  [[nodiscard]] buffer finish(object_signature shard) {
+    leave_out_bad();
     index_header header;
     header.shard_size = shard.size;
     header.shard_stamp = shard.stamp;
@@ -11845,19 +11661,30 @@ class index_builder {
 
   static void check_room(std::size_t used, const char* what) {
     if (used >= std::numeric_limits<std::uint32_t>::max()) {
-      throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+      throw error(errc::format, std::string("a shard may not have more than 4,294,967,295 ") + what);
     }
   }
 
   void open_sample_of(std::string_view key) {
+    leave_out_bad();
+    ++met_;
     check_room(keys_.size() + key.size(), "bytes of keys");
     samples_.push_back(
         {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
     keys_ += key;
   }
 
+  // The last sample, if it has a member that says so.
+  void leave_out_bad() {
+    if (!std::exchange(bad_, false)) return;
+    for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+    members_.resize(samples_.back().first);
+    keys_.resize(samples_.back().key);
+    samples_.pop_back();
+  }
+
   // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
-  std::uint32_t number_of(std::string suffix) {
+  std::uint32_t number_of(const std::string& suffix) {
     const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
     if (next < suffixes_.size() && suffixes_[next] == suffix) {
       guess_ = next;
@@ -11867,7 +11694,7 @@ class index_builder {
     if (fresh) {
       if (suffixes_.size() == (1u << 24))
         throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-      suffixes_.push_back(std::move(suffix));
+      suffixes_.push_back(suffix);
       last_seen_.push_back(0);
     }
     guess_ = found->second;
@@ -11878,10 +11705,12 @@ class index_builder {
   std::vector<entry> members_;
   std::string keys_;
   std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the number of samples when it was last met
+  std::vector<std::size_t> last_seen_;  // by suffix: the sample in which it was last met
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  bool bad_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.
@@ -11995,7 +11824,7 @@ class output_file {
     static std::atomic<std::uint64_t> count{0};
     const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
-    return detail::text({::getpid(), "-", drawn});
+    return std::to_string(::getpid()) + "-" + std::to_string(drawn);
   }
 
   void flush() {
@@ -12014,7 +11843,8 @@ class output_file {
 
   [[nodiscard]] error failure(std::string_view doing) const {
     const int code = errno;
-    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
+    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
+        .in_file(path_);
   }
 
   std::string path_;
@@ -12113,7 +11943,7 @@ class loaded_index {
       made->mapped_ = {static_cast<const std::byte*>(where), size};
       return checked(std::move(made), made->mapped_);
     }
-    std::shared_ptr<buffer> copy(new buffer(size));
+    auto copy = std::make_shared<buffer>(size);
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
     return from_buffer(std::move(copy));
   }
@@ -12232,7 +12062,7 @@ void append_block(buffer& out, std::string_view prefix, std::string_view name, s
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + std::to_string(rest).size();
   if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
-  return detail::text({length, " ", key, "=", value, "\n"});
+  return std::to_string(length) + " " + std::string(key) + "=" + std::string(value) + "\n";
 }
 
 /// The header of a regular file, after a pax header where its name or size needs one.
@@ -12340,7 +12170,7 @@ class tar_writer {
     if constexpr (to_file) written = sink_->commit();
     const buffer index = index_.finish(written);
     if (options_.index && !detail::tar::keep_index(name_, index.view())) {
-      throw error(errc::io, {"cannot write the index ", detail::tar::index_path(name_)}).in_file(name_);
+      throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
     }
     sink_.reset();
     return {name_, written_, index_.samples(), index_.payload(),
@@ -12649,15 +12479,14 @@ class synthetic_source {
     const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
     for (std::uint64_t i = 0; i <= options.shards; ++i)
       starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-    starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-        new const std::vector<std::uint64_t>(std::move(starts)));
+    starts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
-                         options_.cost.count(), " ns each)"});
+    return "synthetic(" + std::to_string(options_.samples) + " samples of " + std::to_string(options_.bytes) +
+           " bytes, " + std::to_string(options_.cost.count()) + " ns each)";
   }
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -12696,74 +12525,949 @@ inline constexpr synthetic_fn synthetic{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/braces.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+using names = std::vector<std::string>;
+
+inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr int deepest = 64;
+
+[[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
+  throw error(errc::argument, what + " in the name pattern '" + std::string(pattern) + "'");
+}
+
+/// Where the text at `from` stops being inside braces: the matching '}', or npos.
+inline std::size_t closing(std::string_view text, std::size_t from) {
+  int depth = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between the commas of this level; nested braces stay whole.
+inline std::vector<std::string_view> split_list(std::string_view body) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '{') {
+      ++depth;
+    } else if (body[i] == '}') {
+      --depth;
+    } else if (body[i] == ',' && depth == 0) {
+      parts.push_back(body.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(body.substr(std::min(begin, body.size())));
+  return parts;
+}
+
+inline std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+inline bool zero_padded(std::string_view text) {
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0';
+}
+
+inline std::string padded(std::int64_t value, std::size_t width) {
+  const bool negative = value < 0;
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  std::string digits = std::to_string(size);
+  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
+  if (taken < width) digits.insert(0, width - taken, '0');
+  return negative ? "-" + digits : digits;
+}
+
+inline bool is_letter(std::string_view text) {
+  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// `a..b` and `a..b..step` with numbers or letters; nothing when the body is no range.
+inline std::optional<names> range(std::string_view body, std::string_view pattern) {
+  const std::size_t first_dots = body.find("..");
+  if (first_dots == std::string_view::npos) return std::nullopt;
+  const std::string_view low = body.substr(0, first_dots);
+  std::string_view high = body.substr(first_dots + 2);
+  std::uint64_t step = 1;
+  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
+    const auto given = whole_number(high.substr(dots + 2));
+    if (!given) return std::nullopt;
+    high = high.substr(0, dots);
+    step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (step == 0) step = 1;
+  }
+  const bool letters = is_letter(low) && is_letter(high);
+  const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  const bool up = *from <= *to;
+  const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
+                                : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
+  if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
+  const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  names out;
+  out.reserve(static_cast<std::size_t>(span / step) + 1);
+  for (std::uint64_t i = 0; i <= span / step; ++i) {
+    const std::uint64_t moved = i * step;
+    const auto value =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
+    out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
+  }
+  return out;
+}
+
+/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+inline names expand(std::string_view text, std::string_view pattern, int depth) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  names out{std::string{}};
+  const auto append = [&out](char c) {
+    for (std::string& name : out) name += c;
+  };
+  const auto multiply = [&out, pattern](const names& choices) {
+    if (choices.size() * out.size() > most_names) fail("more than 10 million names", pattern);
+    names product;
+    product.reserve(choices.size() * out.size());
+    for (const std::string& left : out) {
+      for (const std::string& right : choices) product.push_back(left + right);
+    }
+    out = std::move(product);
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && i + 1 < text.size() &&
+        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
+      append(text[++i]);
+      continue;
+    }
+    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
+    if (c != '{') {
+      append(c);
+      continue;
+    }
+    const std::size_t end = closing(text, i);
+    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
+    const std::string_view body = text.substr(i + 1, end - i - 1);
+    i = end;
+    const auto parts = split_list(body);
+    if (parts.size() > 1) {
+      names choices;
+      for (const std::string_view part : parts) {
+        names some = expand(part, pattern, depth + 1);
+        if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
+        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
+                       std::make_move_iterator(some.end()));
+      }
+      multiply(choices);
+    } else if (const auto choices = range(body, pattern)) {
+      multiply(*choices);
+    } else {  // "{x}" stands for itself in Bash
+      names inside = expand(body, pattern, depth + 1);
+      for (std::string& name : inside) name = "{" + name + "}";
+      multiply(inside);
+    }
+  }
+  return out;
+}
+
+}  // namespace detail::braces
+
+/// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
+///
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
+/// and may go down;
+/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
+/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
+/// Throws errc::argument for braces without their partner, and for more than 10 million names.
+/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
+[[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
+  return detail::braces::expand(pattern, pattern, 0);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/paths.hpp
+
+/// What file and mapped_file share: opening a path for reading, with messages that say what to do.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// The system's sentence for an errno value; thread-safe, unlike strerror.
+inline std::string sentence(int code) { return std::generic_category().message(code); }
+
+inline std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+inline error failure(std::string_view doing, std::string_view path, int code) {
+  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
+                             std::string(advice(code)))
+      .in_file(path);
+}
+
+/// A descriptor that is closed when it goes.
+class descriptor {
+ public:
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+/// Size and time of change of an open regular file; errc::io for anything else, by its name.
+inline object_signature signature_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path);
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
+/// can be refused.
+inline int open_quietly(const std::string& path) noexcept {
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) {
+    throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
+                                  " bytes were wanted")
+        .in_file(path)
+        .at_offset(offset);
+  }
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/descriptor_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
+///
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
+/// many threads read at once.
+class descriptor_cache {
+  static constexpr std::uint64_t number_mask = 0x7fffffffu;
+  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
+
+ public:
+  /// A descriptor that is not closed while this lives.
+  class lease {
+   public:
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(word), number_(number) {}
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease() { word_.fetch_sub(one_use, std::memory_order_release); }
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    std::atomic<std::uint64_t>& word_;
+    int number_;
+  };
+
+  descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+      : paths_(paths),
+        limit_(limit == 0 ? default_limit() : limit),
+        words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
+        seen_(std::make_unique<object_signature[]>(paths.size())) {}
+  descriptor_cache(const descriptor_cache&) = delete;
+  descriptor_cache& operator=(const descriptor_cache&) = delete;
+  ~descriptor_cache() {
+    for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
+  }
+
+  [[nodiscard]] lease use(object_id id) {
+    if (id >= paths_.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+    std::atomic<std::uint64_t>& word = words_[id];
+    const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
+    if ((before & open_bit) != 0) [[likely]] {
+      if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
+      return {word, number_of(before)};
+    }
+    try {
+      return {word, open_slowly(id)};
+    } catch (...) {
+      word.fetch_sub(one_use, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t open_now() {
+    const std::scoped_lock lock(mutex_);
+    return open_.size();
+  }
+
+ private:
+  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
+
+  static std::size_t default_limit() noexcept {
+    rlimit allowed{};
+    if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(allowed.rlim_cur / 2), 1, 512);
+  }
+
+  // The caller holds a use of the file's word: nobody else can close what is published here.
+  int open_slowly(object_id id) {
+    const std::string& path = paths_[id];
+    descriptor opened(open_quietly(path));
+    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+      const int why = errno;
+      {
+        const std::scoped_lock lock(mutex_);
+        close_until(open_.size() / 2);
+      }
+      opened = descriptor(open_quietly(path));
+      if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
+    }
+    if (opened.get() < 0) throw failure("open", path, errno);
+    const object_signature now = signature_of(opened.get(), path);
+
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t word = words_[id].load(std::memory_order_acquire);
+    if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
+    if (seen_[id] != object_signature{} && seen_[id] != now) {
+      throw error(errc::io, "the file was changed while it was in use: it had " +
+                                std::to_string(seen_[id].size) + " bytes and has " +
+                                std::to_string(now.size) + " now; open the dataset again")
+          .in_file(path);
+    }
+    seen_[id] = now;
+    open_.push_back(id);
+    const int number = opened.release();
+    words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number),
+                        std::memory_order_acq_rel);
+    close_until(limit_);
+    return number;
+  }
+
+  // The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can
+  // be closed.
+  void close_until(std::size_t wanted) {
+    for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
+      if (hand_ >= open_.size()) hand_ = 0;
+      std::atomic<std::uint64_t>& word = words_[open_[hand_]];
+      std::uint64_t seen = word.load(std::memory_order_relaxed);
+      if (seen >= one_use) {
+        ++hand_;
+      } else if ((seen & recent_bit) != 0) {
+        word.fetch_and(~recent_bit, std::memory_order_relaxed);
+        ++hand_;
+      } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
+        ::close(number_of(seen));
+        open_[hand_] = open_.back();
+        open_.pop_back();
+      }
+    }
+  }
+
+  std::span<const std::string> paths_;
+  std::size_t limit_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
+  std::unique_ptr<object_signature[]> seen_;
+  std::mutex mutex_;
+  std::vector<object_id> open_;
+  std::size_t hand_ = 0;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `file`.
+struct file_options {
+  /// How many descriptors a session keeps open; 0 is the smaller of 512 and half of what `ulimit -n` allows.
+  std::size_t descriptors = 0;
+};
+
+/// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
+///
+///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
+///
+/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
+/// before `connect`.
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
+/// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
+/// cache.
+/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
+/// for a file that was changed while it was in use; errc::format for a range beyond the end.
+/// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
+class file {
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  struct state {
+    state(std::shared_ptr<const shared_names> given, std::size_t descriptors)
+        : names(std::move(given)), open_files(names->names, descriptors) {}
+    std::shared_ptr<const shared_names> names;
+    detail::files::descriptor_cache open_files;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] object_signature signature(object_id id) const {
+      const auto opened = state_->open_files.use(id);
+      return detail::files::signature_of(opened.get(), path(id));
+    }
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const auto opened = state_->open_files.use(id);
+      check_offset(id, offset, into.size());
+      std::size_t done = 0;
+      while (done < into.size()) {
+        const ssize_t got =
+            ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
+                    static_cast<off_t>(offset + done));
+        done += advance(id, got, offset, into.size());
+      }
+    }
+
+    /// Reads in the order given, in this thread; requests that continue each other are one system call.
+    template <class Done>
+    void read_many(std::span<const read_request> requests, Done&& done) const {
+      for (std::size_t first = 0; first < requests.size();) {
+        std::size_t last = first + 1;
+        std::uint64_t end = requests[first].offset + requests[first].into.size();
+        while (last < requests.size() && last - first < most_parts &&
+               requests[last].object == requests[first].object && requests[last].offset == end) {
+          end += requests[last++].into.size();
+        }
+        if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
+          for (std::size_t i = first; i < last; ++i) read_alone(requests[i], i, done);
+        } else {
+          for (std::size_t i = first; i < last; ++i) done(i, std::exception_ptr{});
+        }
+        first = last;
+      }
+    }
+
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      try {
+        const auto opened = state_->open_files.use(id);
+        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                        POSIX_FADV_WILLNEED);
+      } catch (...) {  // the read itself will say what is wrong
+      }
+    }
+
+    /// How many descriptors are open at the moment, and how many may be.
+    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
+    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
+
+   private:
+    friend class file;
+    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
+    static constexpr std::size_t most_parts = 64;
+
+    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+
+    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+      detail::files::check_range(offset, size, furthest, path(id));
+    }
+
+    // What one system call brought; throws at the end of the file and for failures other than EINTR.
+    std::size_t advance(object_id id, ssize_t got, std::uint64_t offset, std::size_t wanted) const {
+      if (got > 0) return static_cast<std::size_t>(got);
+      if (got < 0 && errno == EINTR) return 0;
+      if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
+      detail::files::check_range(offset, wanted, size(id), path(id));
+      throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
+    }
+
+    // False where it did not work out; the requests are then read one by one, so that each gets its own
+    // error.
+    [[nodiscard]] bool read_together(std::span<const read_request> requests) const {
+      std::array<iovec, most_parts> parts;
+      std::uint64_t size = 0;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        parts[i] = {requests[i].into.data(), requests[i].into.size()};
+        size += requests[i].into.size();
+      }
+      if (size > most_at_once) return false;
+      try {
+        const auto opened = state_->open_files.use(requests.front().object);
+        check_offset(requests.front().object, requests.front().offset, size);
+        const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
+                                     static_cast<off_t>(requests.front().offset));
+        return got >= 0 && static_cast<std::uint64_t>(got) == size;
+      } catch (...) {
+        return false;
+      }
+    }
+
+    template <class Done>
+    void read_alone(const read_request& request, std::size_t place, Done& done) const {
+      std::exception_ptr failed;
+      try {
+        read(request.object, request.offset, request.into);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      done(place, failed);
+    }
+
+    std::shared_ptr<state> state_;
+  };
+
+  explicit file(std::string_view pattern, file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
+        options_(options) {}
+  explicit file(std::vector<std::string> paths, file_options options = {})
+      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+  file(std::initializer_list<const char*> paths, file_options options = {})
+      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
+  [[nodiscard]] session connect() const {
+    return session(std::make_shared<state>(names_, options_.descriptors));
+  }
+  [[nodiscard]] std::string describe() const {
+    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
+           ")";
+  }
+
+ private:
+  std::shared_ptr<const shared_names> names_;
+  file_options options_;
+};
+
+static_assert(storage<file>, "file is a storage");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_names.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+template <class T>
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// Files from a pattern as WebDataset has it: `::` stands between patterns.
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  if (pattern.find("::") == std::string::npos) return file(pattern);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
+    const file some(std::string_view(pattern).substr(begin, end - begin));
+    names.insert(names.end(), some.names().begin(), some.names().end());
+    begin = end + 2;
+  }
+  return file(std::move(names));
+}
+
+}  // namespace detail::tar
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/foreign_index.hpp
+
+/// Indexes that other programs wrote beside a shard, held against the shard.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
+[[nodiscard]] inline std::string dali_path(const std::string& shard) {
+  const std::size_t slash = shard.rfind('/');
+  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
+  return shard.substr(0, shard.find('.', from)) + ".idx";
+}
+[[nodiscard]] inline std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+
+/// What an index says of a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  ///< empty where the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  ///< members of one line are a sample
+};
+
+/// What is wrong with an index, as the end of a sentence; how it is called is added further out.
+struct disagreement {
+  std::string text;
+};
+[[noreturn]] inline void disagree(std::string text) { throw disagreement{std::move(text)}; }
+
+/// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  explicit dali_lines(std::string_view text) : rest_(text) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1)
+      disagree("announces " + std::to_string(samples) + " samples and has " + std::to_string(line_ - 1));
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree("has '" + std::string(digits.substr(0, 40)) + "' in line " + std::to_string(line_) +
+               " where a number should be");
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree("ends within line " + std::to_string(line_));
+      }
+      if (m.data % block_size != 0 || m.data == 0)
+        disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size)
+        disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree("has no member in line " + std::to_string(line_));
+  }
+
+  std::string_view rest_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+/// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
+template <storage_session Session>
+class foreign_check {
+ public:
+  foreign_check(Session& session, object_id id, object_signature shard)
+      : session_(session), id_(id), shard_(shard) {}
+
+  [[nodiscard]] buffer dali(std::string_view text) {
+    const dali_lines lines(text);
+    for (const foreign_member& m : lines.members()) {
+      if (m.data > shard_.size || m.size > shard_.size - m.data) {
+        disagree("has a member in line " + std::to_string(m.line) + " that ends at " +
+                 std::to_string(m.data) + " + " + std::to_string(m.size) + ", and the shard has " +
+                 std::to_string(shard_.size) + " bytes");
+      }
+    }
+    if (lines.named()) {
+      by_names(lines.members());
+    } else {
+      by_headers(lines.members());
+    }
+    return builder_.finish(shard_);
+  }
+
+  /// Where each sample begins, its first header included, and where the last one ends.
+  [[nodiscard]] buffer energon(bytes_view offsets) {
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
+    const std::uint64_t samples = offsets.size() / 8 - 1;
+    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+    std::uint64_t end = 0;
+    scan(session_, id_, shard_.size, [&](const member& m) {
+      const std::uint64_t before = builder_.met();
+      if (!belongs(m)) return;
+      builder_.add(m);
+      end = m.data + m.size;
+      if (builder_.met() == before) return;
+      if (before >= samples || offset(before) != m.header) {
+        disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
+                                    : "says that sample " + std::to_string(before) + " begins at " +
+                                          std::to_string(offset(before))) +
+                 ", and the shard has another one at " + std::to_string(m.header));
+      }
+    });
+    if (builder_.met() != samples) {
+      disagree("has " + std::to_string(samples) + " samples, and the shard has " +
+               std::to_string(builder_.met()));
+    }
+    if (offset(samples) < end || offset(samples) > shard_.size)
+      disagree("says that the samples end at " + std::to_string(offset(samples)) + ", and they end at " +
+               std::to_string(end));
+    return builder_.finish(shard_);
+  }
+
+ private:
+  [[nodiscard]] static bool belongs(const member& m) noexcept {
+    return !skipped_member(m.path) && split_member(m.path);
+  }
+  [[nodiscard]] static std::string in_line(const foreign_member& m) {
+    return " in line " + std::to_string(m.line);
+  }
+
+  // A line is a sample: members that WebDataset passes over are no part of it.
+  void add(const member& m, const foreign_member& said) {
+    const std::uint64_t before = builder_.met();
+    builder_.add(m);
+    const bool another = builder_.met() != before;
+    if (another == (said.line == line_)) {
+      disagree((another ? "has members of two samples" : "divides a sample into two, the second one") +
+               in_line(said));
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& members) {
+    std::size_t next = 0;
+    scan(session_, id_, shard_.size, [&](const member& m) {
+      const bool listed = next < members.size() && members[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        return;
+      }
+      if (!listed || members[next].size != m.size) {
+        disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
+                 std::to_string(m.data) + (next < members.size() ? "," + in_line(members[next]) : ""));
+      }
+      add(m, members[next]);
+      ++next;
+    });
+    if (next < members.size())
+      disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader<Session> in(session_, id_, shard_.size);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree("calls '" + std::string(said.path) + "' a member '" + std::string(said.suffix) + "'" +
+                 in_line(said));
+      add(m, said);
+      kept.push_back(&said);
+    }
+    constexpr std::size_t places = 63;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // The header before a member's bytes. Its name may stand in a header of its own before it.
+  void check(header_reader<Session>& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - block_size, block_size);
+    bool good = block.size() == block_size && checksum_matches(block);
+    if (good) {
+      const auto stored = number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond what octal digits can say
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree("has '" + std::string(said.path) + "', " + std::to_string(said.size) + " bytes at " +
+               std::to_string(said.data) + "," + in_line(said) + ", and the shard does not have that there");
+    }
+  }
+
+  // Nothing that belongs to a sample stands before the first member or behind the last.
+  void check_edges(header_reader<Session>& in, const std::vector<const foreign_member*>& kept) {
+    member_walk<header_reader<Session>> walk(in);
+    member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first == kept.empty() || (first && found.data != kept.front()->data))
+      disagree(
+          std::string(first ? "does not have the first member of the shard, '" + std::string(found.path) + "'"
+                            : "has samples, and the shard has none"));
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + padded(kept.back()->size));
+    if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
+  }
+
+  Session& session_;
+  object_id id_;
+  object_signature shard_;
+  index_builder builder_;
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+/// Makes the index of a shard from the one that `policy` names.
+template <storage_session Session>
+[[nodiscard]] buffer build_foreign_index(Session& session, object_id id, const std::string& shard,
+                                         index_policy policy) {
+  const bool dali = policy == index_policy::dali;
+  const std::string path = dali ? dali_path(shard) : energon_path(shard);
+  const std::string both =
+      std::string(dali ? "the DALI" : "the Energon") + " index " + path + " of the shard " + shard;
+  const object_signature signature = session.signature(id);
+  std::optional<buffer> bytes;
+  try {
+    bytes = read_whole_file(path);
+  } catch (const error& e) {
+    throw error(errc::missing, both + " cannot be used: " + std::string(e.message())).in_file(shard);
+  }
+  try {
+    foreign_check<Session> check(session, id, signature);
+    return dali ? check.dali(text_of(bytes->view())) : check.energon(bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, both + " " + d.text).in_file(shard);
+  } catch (error& e) {
+    e.in_file(shard);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/parallel.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// One loop whose rounds are done by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads) {
-    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-    threads = std::min(threads, count_);
-    std::vector<pthread_t> others;
-    for (std::size_t i = 1; i < threads; ++i) {
-      others.reserve(threads);
-      pthread_t one{};
-      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
-      others.push_back(one);
-    }
-    take_rounds(this);
-    for (const pthread_t other : others) ::pthread_join(other, nullptr);
-    if (first_) std::rethrow_exception(first_);
-  }
-
- private:
-  static void* take_rounds(void* given) noexcept {
-    auto& loop = *static_cast<parallel_loop*>(given);
-    while (!loop.failed_.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= loop.count_) break;
-      try {
-        loop.work_(loop.what_, i);
-      } catch (...) {
-        const std::lock_guard lock(loop.mutex_);
-        if (i < loop.lowest_) {
-          loop.lowest_ = i;
-          loop.first_ = std::current_exception();
-        }
-        loop.failed_.store(true, std::memory_order_relaxed);
-      }
-    }
-    return nullptr;
-  }
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
 /// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
 /// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
 template <class Work>
 void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::size_t lowest = count;
+  std::exception_ptr first;
+  const auto run = [&] {
+    while (!failed.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= count) return;
+      try {
+        work(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        if (i < lowest) {
+          lowest = i;
+          first = std::current_exception();
+        }
+        failed.store(true, std::memory_order_relaxed);
+      }
+    }
+  };
+  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  threads = std::min(threads, count);
+  std::vector<std::thread> others;
+  try {
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
+  } catch (...) {  // no more threads to be had: those there are do the work
+  }
+  run();
+  for (std::thread& other : others) other.join();
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace detail::tar
@@ -12791,6 +13495,10 @@ struct shard_set {
     if (policy == index_policy::require && !local_storage<Storage>) {
       throw error(errc::argument, "index_policy::require needs shards that are local files");
     }
+    if (foreign() && !local_storage<Storage>) {
+      throw error(errc::argument,
+                  "the indexes of DALI and Energon are read beside shards that are local files");
+    }
     signatures.resize(names.size());
     in_memory.resize(names.size());
     std::vector<manifest::shard> entries(names.size());
@@ -12803,12 +13511,13 @@ struct shard_set {
     for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
       signatures[i] = session.signature(static_cast<object_id>(i));
       if constexpr (local_storage<Storage>) {
+        if (foreign()) return;
         const auto [state, header] = peek_index(names[i], signatures[i]);
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
         if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
-                                      to_text(state), ", and index_policy::require allows no other"})
+          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
+                                         to_text(state) + ", and index_policy::require allows no other")
               .in_file(names[i]);
         }
       }
@@ -12820,8 +13529,9 @@ struct shard_set {
     }
     for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
       const std::size_t i = missing[m];
-      std::shared_ptr<const buffer> built(
-          new const buffer(build_index(session, static_cast<object_id>(i), names[i])));
+      auto built = std::make_shared<const buffer>(
+          foreign() ? build_foreign_index(session, static_cast<object_id>(i), names[i], policy)
+                    : build_index(session, static_cast<object_id>(i), names[i]));
       headers[i] = *index_header::load(built->view());
       signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
       if (!keep(i, *built)) in_memory[i] = std::move(built);
@@ -12831,6 +13541,11 @@ struct shard_set {
                     headers[i].content};
     }
     shards = manifest(std::move(entries));
+  }
+
+  /// Whether the indexes are those that another program wrote.
+  [[nodiscard]] bool foreign() const noexcept {
+    return policy == index_policy::dali || policy == index_policy::energon;
   }
 
   /// Keeps an index in its file; false where it must stay in memory.
@@ -12898,13 +13613,13 @@ class open_indexes {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
-      throw error(errc::checksum,
-                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
-                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
+      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
+                                      " " + to_text(index_state::damaged) +
+                                      ", and index_policy::require allows no other")
           .in_file(entry.name);
     }
-    auto built = std::shared_ptr<const buffer>(
-        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
+    auto built =
+        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
     set_->keep(shard, *built);
     return loaded_index::from_buffer(std::move(built));
   }
@@ -13113,7 +13828,8 @@ class member_blob {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
     if (into.size() != size_) {
-      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
+      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
+                                      std::to_string(into.size()));
     }
     worker_->read(member_, offset_, into);
   }
@@ -13154,587 +13870,6 @@ class tar_sample {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/braces.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-using names = std::vector<std::string>;
-
-inline constexpr std::uint64_t most_names = 10'000'000;
-inline constexpr int deepest = 64;
-
-[[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
-}
-
-/// Where the text at `from` stops being inside braces: the matching '}', or npos.
-inline std::size_t closing(std::string_view text, std::size_t from) {
-  int depth = 0;
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '{') {
-      ++depth;
-    } else if (text[i] == '}' && --depth == 0) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-/// The parts between the commas of this level; nested braces stay whole.
-inline std::vector<std::string_view> split_list(std::string_view body) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i] == '\\') {
-      ++i;
-    } else if (body[i] == '{') {
-      ++depth;
-    } else if (body[i] == '}') {
-      --depth;
-    } else if (body[i] == ',' && depth == 0) {
-      parts.push_back(body.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  parts.push_back(body.substr(std::min(begin, body.size())));
-  return parts;
-}
-
-inline std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-inline bool zero_padded(std::string_view text) {
-  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
-  return text.size() > 1 && text[0] == '0';
-}
-
-inline std::string padded(std::int64_t value, std::size_t width) {
-  const bool negative = value < 0;
-  const std::uint64_t size =
-      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
-  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
-}
-
-inline bool is_letter(std::string_view text) {
-  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-}
-
-/// `a..b` and `a..b..step` with numbers or letters; nothing when the body is no range.
-inline std::optional<names> range(std::string_view body, std::string_view pattern) {
-  const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
-  const std::string_view low = body.substr(0, first_dots);
-  std::string_view high = body.substr(first_dots + 2);
-  std::uint64_t step = 1;
-  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
-    const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
-    high = high.substr(0, dots);
-    step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (step == 0) step = 1;
-  }
-  const bool letters = is_letter(low) && is_letter(high);
-  const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
-  const bool up = *from <= *to;
-  const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
-                                : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
-  if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
-  const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  names out;
-  out.reserve(static_cast<std::size_t>(span / step) + 1);
-  for (std::uint64_t i = 0; i <= span / step; ++i) {
-    const std::uint64_t moved = i * step;
-    const auto value =
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
-    out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
-  }
-  return out;
-}
-
-/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-inline names expand(std::string_view text, std::string_view pattern, int depth) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  names out{std::string{}};
-  const auto append = [&out](char c) {
-    for (std::string& name : out) name += c;
-  };
-  const auto multiply = [&out, pattern](const names& choices) {
-    if (choices.size() * out.size() > most_names) fail("more than 10 million names", pattern);
-    names product;
-    product.reserve(choices.size() * out.size());
-    for (const std::string& left : out) {
-      for (const std::string& right : choices) product.push_back(left + right);
-    }
-    out = std::move(product);
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\\' && i + 1 < text.size() &&
-        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      append(text[++i]);
-      continue;
-    }
-    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
-    if (c != '{') {
-      append(c);
-      continue;
-    }
-    const std::size_t end = closing(text, i);
-    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
-    const std::string_view body = text.substr(i + 1, end - i - 1);
-    i = end;
-    const auto parts = split_list(body);
-    if (parts.size() > 1) {
-      names choices;
-      for (const std::string_view part : parts) {
-        names some = expand(part, pattern, depth + 1);
-        if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
-        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
-                       std::make_move_iterator(some.end()));
-      }
-      multiply(choices);
-    } else if (const auto choices = range(body, pattern)) {
-      multiply(*choices);
-    } else {  // "{x}" stands for itself in Bash
-      names inside = expand(body, pattern, depth + 1);
-      for (std::string& name : inside) name = "{" + name + "}";
-      multiply(inside);
-    }
-  }
-  return out;
-}
-
-}  // namespace detail::braces
-
-/// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
-///
-/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
-/// and may go down;
-/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
-/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and for more than 10 million names.
-/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
-  return detail::braces::expand(pattern, pattern, 0);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/paths.hpp
-
-/// What file and mapped_file share: opening a path for reading, with messages that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// The system's sentence for an errno value; thread-safe, unlike strerror.
-inline std::string sentence(int code) { return std::generic_category().message(code); }
-
-inline std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, {"cannot ", doing, ": ", sentence(code), advice(code)}).in_file(path);
-}
-
-/// A descriptor that is closed when it goes.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int value) noexcept : value_(value) {}
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-/// Size and time of change of an open regular file; errc::io for anything else, by its name.
-inline object_signature signature_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path);
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
-}
-
-/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
-/// can be refused.
-inline int open_quietly(const std::string& path) noexcept {
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
-
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                        const std::string& path) {
-  if (offset > end || size > end - offset) {
-    throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
-        .in_file(path)
-        .at_offset(offset);
-  }
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/descriptor_cache.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
-/// are closed.
-///
-/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
-/// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
-/// many threads read at once.
-class descriptor_cache {
-  static constexpr std::uint64_t number_mask = 0x7fffffffu;
-  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
-  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
-
- public:
-  /// A descriptor that is not closed while this lives.
-  class lease {
-   public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(word), number_(number) {}
-    lease(const lease&) = delete;
-    lease& operator=(const lease&) = delete;
-    ~lease() { word_.fetch_sub(one_use, std::memory_order_release); }
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-   private:
-    std::atomic<std::uint64_t>& word_;
-    int number_;
-  };
-
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit)
-      : paths_(paths),
-        limit_(limit == 0 ? default_limit() : limit),
-        words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
-        seen_(std::make_unique<object_signature[]>(paths.size())) {}
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
-  ~descriptor_cache() {
-    for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
-  }
-
-  [[nodiscard]] lease use(object_id id) {
-    if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
-    std::atomic<std::uint64_t>& word = words_[id];
-    const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
-    if ((before & open_bit) != 0) [[likely]] {
-      if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
-      return {word, number_of(before)};
-    }
-    try {
-      return {word, open_slowly(id)};
-    } catch (...) {
-      word.fetch_sub(one_use, std::memory_order_relaxed);
-      throw;
-    }
-  }
-
-  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  [[nodiscard]] std::size_t open_now() {
-    const std::scoped_lock lock(mutex_);
-    return open_.size();
-  }
-
- private:
-  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
-
-  static std::size_t default_limit() noexcept {
-    rlimit allowed{};
-    if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-    return std::clamp<std::size_t>(static_cast<std::size_t>(allowed.rlim_cur / 2), 1, 512);
-  }
-
-  // The caller holds a use of the file's word: nobody else can close what is published here.
-  int open_slowly(object_id id) {
-    const std::string& path = paths_[id];
-    descriptor opened(open_quietly(path));
-    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
-      const int why = errno;
-      {
-        const std::scoped_lock lock(mutex_);
-        close_until(open_.size() / 2);
-      }
-      opened = descriptor(open_quietly(path));
-      if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
-    }
-    if (opened.get() < 0) throw failure("open", path, errno);
-    const object_signature now = signature_of(opened.get(), path);
-
-    const std::scoped_lock lock(mutex_);
-    const std::uint64_t word = words_[id].load(std::memory_order_acquire);
-    if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
-    if (seen_[id] != object_signature{} && seen_[id] != now) {
-      throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
-                             " bytes and has ", now.size, " now; open the dataset again"})
-          .in_file(path);
-    }
-    seen_[id] = now;
-    open_.push_back(id);
-    const int number = opened.release();
-    words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number),
-                        std::memory_order_acq_rel);
-    close_until(limit_);
-    return number;
-  }
-
-  // The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can
-  // be closed.
-  void close_until(std::size_t wanted) {
-    for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
-      if (hand_ >= open_.size()) hand_ = 0;
-      std::atomic<std::uint64_t>& word = words_[open_[hand_]];
-      std::uint64_t seen = word.load(std::memory_order_relaxed);
-      if (seen >= one_use) {
-        ++hand_;
-      } else if ((seen & recent_bit) != 0) {
-        word.fetch_and(~recent_bit, std::memory_order_relaxed);
-        ++hand_;
-      } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
-        ::close(number_of(seen));
-        open_[hand_] = open_.back();
-        open_.pop_back();
-      }
-    }
-  }
-
-  std::span<const std::string> paths_;
-  std::size_t limit_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
-  std::unique_ptr<object_signature[]> seen_;
-  std::mutex mutex_;
-  std::vector<object_id> open_;
-  std::size_t hand_ = 0;
-};
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Choices of `file`.
-struct file_options {
-  /// How many descriptors a session keeps open; 0 is the smaller of 512 and half of what `ulimit -n` allows.
-  std::size_t descriptors = 0;
-};
-
-/// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
-///
-///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
-///
-/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
-/// before `connect`.
-/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
-/// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
-/// cache.
-/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
-/// for a file that was changed while it was in use; errc::format for a range beyond the end.
-/// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
-class file {
-  struct shared_names {
-    std::vector<std::string> names;
-    std::string pattern;
-  };
-  struct state {
-    state(std::shared_ptr<const shared_names> given, std::size_t descriptors)
-        : names(std::move(given)), open_files(names->names, descriptors) {}
-    std::shared_ptr<const shared_names> names;
-    detail::files::descriptor_cache open_files;
-  };
-
- public:
-  static constexpr bool names_are_paths = true;
-
-  /// What a run reads through; see `storage_session`.
-  class session {
-   public:
-    static constexpr bool views = false;
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-    [[nodiscard]] object_signature signature(object_id id) const {
-      const auto opened = state_->open_files.use(id);
-      return detail::files::signature_of(opened.get(), path(id));
-    }
-
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      const auto opened = state_->open_files.use(id);
-      check_offset(id, offset, into.size());
-      std::size_t done = 0;
-      while (done < into.size()) {
-        const ssize_t got =
-            ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
-                    static_cast<off_t>(offset + done));
-        done += advance(id, got, offset, into.size());
-      }
-    }
-
-    /// Reads in the order given, in this thread; requests that continue each other are one system call.
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t first = 0; first < requests.size();) {
-        std::size_t last = first + 1;
-        std::uint64_t end = requests[first].offset + requests[first].into.size();
-        while (last < requests.size() && last - first < most_parts &&
-               requests[last].object == requests[first].object && requests[last].offset == end) {
-          end += requests[last++].into.size();
-        }
-        if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
-          for (std::size_t i = first; i < last; ++i) read_alone(requests[i], i, done);
-        } else {
-          for (std::size_t i = first; i < last; ++i) done(i, std::exception_ptr{});
-        }
-        first = last;
-      }
-    }
-
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
-      try {
-        const auto opened = state_->open_files.use(id);
-        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                        POSIX_FADV_WILLNEED);
-      } catch (...) {  // the read itself will say what is wrong
-      }
-    }
-
-    /// How many descriptors are open at the moment, and how many may be.
-    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
-    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
-
-   private:
-    friend class file;
-    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
-    static constexpr std::size_t most_parts = 64;
-
-    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
-
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
-
-    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-      detail::files::check_range(offset, size, furthest, path(id));
-    }
-
-    // What one system call brought; throws at the end of the file and for failures other than EINTR.
-    std::size_t advance(object_id id, ssize_t got, std::uint64_t offset, std::size_t wanted) const {
-      if (got > 0) return static_cast<std::size_t>(got);
-      if (got < 0 && errno == EINTR) return 0;
-      if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
-      detail::files::check_range(offset, wanted, size(id), path(id));
-      throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
-    }
-
-    // False where it did not work out; the requests are then read one by one, so that each gets its own
-    // error.
-    [[nodiscard]] bool read_together(std::span<const read_request> requests) const {
-      std::array<iovec, most_parts> parts;
-      std::uint64_t size = 0;
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        parts[i] = {requests[i].into.data(), requests[i].into.size()};
-        size += requests[i].into.size();
-      }
-      if (size > most_at_once) return false;
-      try {
-        const auto opened = state_->open_files.use(requests.front().object);
-        check_offset(requests.front().object, requests.front().offset, size);
-        const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
-                                     static_cast<off_t>(requests.front().offset));
-        return got >= 0 && static_cast<std::uint64_t>(got) == size;
-      } catch (...) {
-        return false;
-      }
-    }
-
-    template <class Done>
-    void read_alone(const read_request& request, std::size_t place, Done& done) const {
-      std::exception_ptr failed;
-      try {
-        read(request.object, request.offset, request.into);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      done(place, failed);
-    }
-
-    std::shared_ptr<state> state_;
-  };
-
-  explicit file(std::string_view pattern, file_options options = {})
-      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit file(std::vector<std::string> paths, file_options options = {})
-      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  file(std::initializer_list<const char*> paths, file_options options = {})
-      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
-
-  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const {
-    return session(std::shared_ptr<state>(new state(names_, options_.descriptors)));
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text(
-        {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern),
-         ")"});
-  }
-
- private:
-  std::shared_ptr<const shared_names> names_;
-  file_options options_;
-};
-
-static_assert(storage<file>, "file is a storage");
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/webdataset.hpp
 
 namespace penstock::inline v0_1 {
@@ -13745,36 +13880,6 @@ struct webdataset_options {
   /// Threads that build missing indexes; 0 is one for each processor.
   std::size_t threads = 0;
 };
-
-namespace detail::tar {
-
-template <class T>
-concept pattern_text =
-    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
-
-template <pattern_text Text>
-[[nodiscard]] std::string to_pattern(const Text& text) {
-  if constexpr (std::convertible_to<const Text&, std::string_view>) {
-    return std::string(static_cast<std::string_view>(text));
-  } else {
-    return text;
-  }
-}
-
-/// Files from a pattern as WebDataset has it: `::` stands between patterns.
-[[nodiscard]] inline file files_of(const std::string& pattern) {
-  if (pattern.find("::") == std::string::npos) return file(pattern);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
-    const file some(std::string_view(pattern).substr(begin, end - begin));
-    names.insert(names.end(), some.names().begin(), some.names().end());
-    begin = end + 2;
-  }
-  return file(std::move(names));
-}
-
-}  // namespace detail::tar
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.
@@ -13817,9 +13922,6 @@ class webdataset {
         sink(detail::tar::tar_sample<worker>(w));
       } catch (error& e) {
         const auto& at = w.at;
-        // An offset without a file comes from a codec and counts from the field's first byte.
-        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
-          e.within("the field", at.touched);
         e.in_file(*at.url).for_key(at.tables->key(at.sample));
         e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
         throw;
@@ -13864,8 +13966,8 @@ class webdataset {
 
     [[nodiscard]] manifest::place locate(std::uint64_t index) const {
       if (index >= set_->shards.samples()) {
-        throw error(errc::argument,
-                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
+        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
+                                        std::to_string(set_->shards.samples()));
       }
       return set_->shards.locate(index);
     }
@@ -13900,7 +14002,7 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
+      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -13924,8 +14026,8 @@ class webdataset {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
       where = set_->where.describe();
-    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
-                         " samples, ", set_->shards.payload(), " bytes"});
+    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
+           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 
@@ -13946,6 +14048,590 @@ webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webda
 
 static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
               "webdataset is an indexed source of open samples");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What to write to read a shard that is packed in a way that the source was not told of.
+[[nodiscard]] inline error not_unpacked(std::string_view format) {
+  struct row {
+    std::string_view format, component, unpacker;
+  };
+  constexpr std::array<row, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                      {"zstd", "zstd", "unpack_zstd"},
+                                      {"lz4", "lz4", "unpack_lz4"},
+                                      {"bzip2", "bz2", "unpack_bzip2"},
+                                      {"xz", "xz", "unpack_xz"}}};
+  const std::string what = "the shard is compressed with " + std::string(format);
+  for (const row& r : known) {
+    if (r.format != format) continue;
+    const std::string unpacker(r.unpacker);
+    return error(errc::argument, what + ": link penstock::" + std::string(r.component) +
+                                     ", include <penstock/codec/" + unpacker +
+                                     ".hpp> and write webdataset_stream<" + unpacker + ">(...)");
+  }
+  return error(errc::format,
+               what + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz");
+}
+
+/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
+///
+/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
+/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+template <unpacker... Unpack>
+class shard_stream {
+ public:
+  static constexpr bool forward = true;
+
+  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input.
+  void open(const std::string& path, std::atomic<bool>& used) {
+    close();
+    path_ = &path;
+    const bool standard_input = path == "-";
+    struct stat status {};
+    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+      throw error(errc::io, "this is a folder; name the shards in it");
+    if (pipe && used.exchange(true)) {
+      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
+                                   std::string(" can be read once, and was read already; write it to a file "
+                                               "to read it again"));
+    }
+    if (!standard_input) {
+      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (file_.get() < 0) throw failed("open");
+    }
+    number_ = standard_input ? STDIN_FILENO : file_.get();
+    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+    while (raw_end_ < sniffed && !raw_ended_) fill();
+    const bytes_view head = raw_.view().first(raw_end_);
+    const std::string_view format = compression_of(head);
+    // a member's name may look like one
+    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
+      begin(format);
+    drained_ = packed_ == plain && !pipe;
+  }
+
+  void close() noexcept {
+    file_ = {};
+    packed_ = plain;
+    raw_at_ = raw_end_ = at_ = end_ = 0;
+    offset_ = 0;
+    raw_ended_ = whole_ = false;
+  }
+
+  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+    if (reach(offset) < offset) return {};
+    if (end_ - at_ < count) {
+      reserve(count);
+      while (end_ < count) {
+        const std::size_t got = make(window_.span().subspan(end_));
+        if (got == 0) break;
+        end_ += got;
+      }
+    }
+    return window_.view().subspan(at_, std::min(count, end_ - at_));
+  }
+
+  /// Goes on to `offset`, and says how far it came.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
+    while (offset_ < offset) {
+      if (at_ == end_ && !refill()) break;
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+      at_ += some;
+      offset_ += some;
+    }
+    return offset_;
+  }
+
+  /// Takes bytes; the number is smaller only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const mutable_bytes rest = into.subspan(done);
+      std::size_t some = 0;
+      if (at_ == end_ && rest.size() >= piece) {
+        some = make(rest);
+        if (some == 0) break;
+      } else {
+        if (at_ == end_ && !refill()) break;
+        some = std::min(rest.size(), end_ - at_);
+        std::memcpy(rest.data(), window_.data() + at_, some);
+        at_ += some;
+      }
+      done += some;
+      offset_ += some;
+    }
+    return done;
+  }
+
+  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
+  /// writes to a pipe.
+  void drain() {
+    if (!drained_) {
+      do {
+        offset_ += end_ - at_;
+      } while (refill());
+    }
+    close();
+  }
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = sizeof...(Unpack);
+
+  [[nodiscard]] error failed(const char* doing) const {
+    return error(errc::io,
+                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+  }
+
+  void begin(std::string_view format) {
+    std::size_t number = 0;
+    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
+      if (packed_ == plain && U::unpacker_format == format) {
+        stream.begin();
+        packed_ = number;
+      }
+      ++number;
+    };
+    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
+    if (packed_ == plain) throw not_unpacked(format);
+  }
+
+  /// Reads more of the file; `raw_ended_` where there is nothing more.
+  void fill() {
+    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+    raw_end_ += got;
+    raw_ended_ = got == 0;
+  }
+  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
+    while (true) {
+      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) throw failed("read").at_offset(offset_);
+    }
+  }
+
+  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
+    unpack_step done;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
+    }(std::index_sequence_for<Unpack...>{});
+    return done;
+  }
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out) {
+    if (packed_ == plain) {
+      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+      std::memcpy(out.data(), raw_.data() + raw_at_, some);
+      raw_at_ += some;
+      return some;
+    }
+    while (true) {
+      if (raw_at_ == raw_end_ && !raw_ended_) fill();
+      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+      const unpack_step done = step(in, out);
+      raw_at_ += done.taken;
+      whole_ = done.whole;
+      if (done.made != 0) return done.made;
+      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+      if (in.empty() && whole_) return 0;
+      throw error(errc::format,
+                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+    }
+  }
+
+  [[nodiscard]] bool refill() {
+    if (window_.size() == 0) window_.resize_for_overwrite(piece);
+    at_ = 0;
+    end_ = make(window_.span());
+    return end_ != 0;
+  }
+
+  /// Moves what is in the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count) {
+    const std::size_t held = end_ - at_;
+    if (window_.size() < count || window_.size() == 0) {
+      buffer larger(std::max(count, piece));
+      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+      window_ = std::move(larger);
+    } else if (held != 0) {
+      std::memmove(window_.data(), window_.data() + at_, held);
+    }
+    at_ = 0;
+    end_ = held;
+  }
+
+  const std::string* path_ = nullptr;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;  // as it is in the file
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // which of the unpackers
+  std::tuple<typename Unpack::stream...> streams_;
+  buffer window_;  // as it is in the archive
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of window_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/stream_sample.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The bytes of a member that its sample holds.
+class held_blob {
+ public:
+  using unfinished = void;
+
+  held_blob() = default;
+  explicit held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != bytes_.size()) {
+      throw error(errc::argument, "a member of " + std::to_string(bytes_.size()) +
+                                      " bytes was to be read into " + std::to_string(into.size()));
+    }
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
+  }
+  [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
+
+ private:
+  bytes_view bytes_;
+};
+
+/// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
+class stream_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = held_blob;
+
+  [[nodiscard]] std::string_view key() const noexcept { return key_; }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return url_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return std::string_view(names_).substr(members_[i].name, members_[i].name_size);
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept {
+    return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
+  }
+
+  /// Another sample begins.
+  void start(std::string_view key, std::string_view url) {
+    key_ = key;
+    url_ = url;
+    names_.clear();
+    members_.clear();
+    bytes_.clear();
+    bad_ = false;
+  }
+
+  /// Takes a member, which must have this sample's key. `read(bytes)` takes that many from the archive, fewer
+  /// at its end; `cut_off(got)` throws when they end early.
+  template <class Read, class CutOff>
+  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, Read&& read,
+            CutOff&& cut_off) {
+    if (m.sparse) {
+      throw error(errc::format, "'" + std::string(m.path) +
+                                    "' is a sparse file, which is stored with its holes left out; write the "
+                                    "archive without --sparse")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t name = names_.size();
+    for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string_view lowered = std::string_view(names_).substr(name);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    if (reserved_suffix(lowered) || !fresh(lowered)) {
+      throw error(errc::format, (reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '") +
+                                    std::string(lowered) + "'")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    const std::size_t begin = bytes_.size();
+    const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+    if (held > limit || m.size > limit - held) {
+      throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
+                                   " bytes the sample is larger than the limit of " + std::to_string(limit) +
+                                   "; raise it with webdataset_stream_options{.limit = ...}")
+          .at_offset(m.header)
+          .for_key(key_);
+    }
+    // What a header announces may not be there: memory grows with what is.
+    const auto size = static_cast<std::size_t>(m.size);
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+      grow(begin + done + some);
+      const std::size_t got = read(bytes_.span().subspan(begin + done, some));
+      done += got;
+      if (got < some) cut_off(m.data + done);
+    }
+    members_.push_back({name, names_.size() - name, begin, size});
+  }
+
+  /// Whether the sample says of itself that it shall be left out.
+  [[nodiscard]] bool bad() const noexcept { return bad_; }
+
+ private:
+  struct entry {
+    std::size_t name, name_size;
+    std::size_t begin, size;
+  };
+
+  /// Whether no member has this name, which stands at the end of `names_` already. A table takes over from
+  /// looking at all where a sample has very many.
+  [[nodiscard]] bool fresh(std::string_view lowered) {
+    constexpr std::size_t few = 32;
+    if (members_.size() < few) {
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (name(i) == lowered) return false;
+      return true;
+    }
+    if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+      std::size_t size = 4 * few;
+      while (size < members_.size() * 4) size *= 2;
+      table_.assign(size, empty);
+      for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+    }
+    std::size_t& mine = table_[slot(lowered)];
+    if (mine != empty) return false;
+    mine = members_.size();
+    return true;
+  }
+  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept {
+    std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+    while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+    return at;
+  }
+
+  void grow(std::size_t size) {
+    if (size > bytes_.capacity()) {
+      buffer larger(std::max(size, 2 * bytes_.capacity()));
+      if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+      bytes_ = std::move(larger);
+    }
+    bytes_.resize_for_overwrite(size);
+  }
+
+  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
+
+  std::string key_;
+  std::string url_;
+  std::string names_;
+  std::vector<entry> members_;
+  std::vector<std::size_t> table_;
+  buffer bytes_;
+  bool bad_ = false;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset_stream.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `webdataset_stream`.
+struct webdataset_stream_options {
+  /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
+  std::uint64_t limit = 1_GiB;
+};
+
+/// The source that `webdataset_stream` makes.
+template <unpacker... Unpack>
+class webdataset_stream_source {
+  struct shared {
+    shared(std::vector<std::string> given, webdataset_stream_options chosen)
+        : names(std::move(given)), used(names.size()), options(chosen) {}
+    std::vector<std::string> names;
+    std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+    webdataset_stream_options options;
+  };
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::tar::stream_sample;
+  static constexpr std::string_view source_name = "webdataset_stream";
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) {
+      while (shard_ < set_->names.size()) {
+        const std::string& url = set_->names[shard_];
+        try {
+          if (!state_->open) open(url);
+          if (read_sample(e, url)) return true;
+        } catch (error& problem) {
+          shard_ = set_->names.size();
+          problem.in_file(url);
+          if (state_->open) problem.at_offset(state_->input.offset());
+          state_->close();
+          throw;
+        }
+        ++shard_;
+      }
+      return false;
+    }
+    void rewind(std::uint64_t) noexcept {
+      state_->close();
+      shard_ = 0;
+    }
+
+   private:
+    friend class webdataset_stream_source;
+    using stream = detail::tar::shard_stream<Unpack...>;
+
+    // Stays where it is when the reader is moved: the walk refers to the input.
+    struct state {
+      stream input;
+      detail::tar::member_walk<stream> walk{input};
+      detail::tar::member found;
+      detail::tar::split_path parts;  // of the member that was found, and is not taken yet
+      bool open = false;
+      bool pending = false;
+      bool ended = false;
+
+      void close() noexcept {
+        input.close();
+        open = pending = ended = false;
+      }
+    };
+
+    explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
+
+    void open(const std::string& url) {
+      state_->input.open(url, set_->used[shard_]);
+      state_->walk.restart();
+      state_->open = true;
+    }
+
+    /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
+    /// the last sample is given.
+    bool find() {
+      state& s = *state_;
+      if (s.ended) return false;
+      while (s.walk.next(s.found)) {
+        if (detail::tar::skipped_member(s.found.path)) continue;
+        const auto parts = detail::tar::split_member(s.found.path);
+        if (!parts) continue;
+        s.parts = *parts;
+        return true;
+      }
+      s.ended = true;
+      s.input.drain();
+      return false;
+    }
+
+    /// False at the end of the shard.
+    bool read_sample(element& e, const std::string& url) {
+      state& s = *state_;
+      while (s.pending || find()) {
+        e.start(s.parts.key, url);
+        do {
+          e.take(
+              s.found, s.parts.suffix, set_->options.limit,
+              [&s](mutable_bytes into) { return s.input.read(into); },
+              [&s](std::uint64_t reached) { s.walk.cut_off(reached); });
+          s.pending = find();
+        } while (s.pending && s.parts.key == e.key());
+        if (!e.bad()) return true;
+      }
+      s.close();
+      return false;
+    }
+
+    std::shared_ptr<shared> set_;
+    std::unique_ptr<state> state_;
+    std::size_t shard_ = 0;
+  };
+
+  webdataset_stream_source(std::vector<std::string> names, webdataset_stream_options options)
+      : set_(std::make_shared<shared>(std::move(names), options)) {
+    if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  }
+
+  [[nodiscard]] std::string describe() const {
+    return "webdataset_stream(" +
+           (set_->names.size() == 1
+                ? set_->names.front()
+                : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
+           ", read forward)";
+  }
+  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    penstock::fingerprint mark;
+    mark.add("webdataset_stream", set_->names.size());
+    for (const std::string& name : set_->names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+    return mark.value();
+  }
+  [[nodiscard]] reader open() const { return reader(set_); }
+
+ private:
+  std::shared_ptr<shared> set_;
+};
+
+/// Shards in the WebDataset format, read once from the beginning to the end: for archives that are compressed
+/// as a whole, and for pipes. Where shards are plain files, `webdataset` can do more: shuffle, resume, read
+/// in parallel.
+///
+///     webdataset_stream("train-{0000..0127}.tar")
+///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
+///     webdataset_stream("-")                                                 what another program writes
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, FIFOs, or "-" for the
+/// standard input; the unpackers that may be needed, as template arguments. How a shard is packed is seen
+/// from its first bytes; its name says nothing. Out: open samples that own their bytes: the same keys,
+/// members, bytes and order as those of `webdataset`.
+/// Kind: a forward source: deterministic only. One shard is open at a time. A pipe can be read once.
+/// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
+/// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
+/// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
+/// Threads: one reads at a time, all evaluate.
+/// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
+/// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
+/// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
+/// that was read before.
+/// Source: webdataset, tariterators.py.
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
+                                                                    webdataset_stream_options options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+}
+
+/// The same for a list of paths, which are taken as they are.
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::move(paths), options};
+}
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
+                                                                    webdataset_stream_options options = {}) {
+  return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+static_assert(forward_source<webdataset_stream_source<>> && open_sample<detail::tar::stream_sample>,
+              "webdataset_stream is a forward source of open samples");
 
 }  // namespace penstock::inline v0_1
 
@@ -13978,11 +14664,11 @@ struct batch_stage {
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"batch(", size, ", tail ",
-                         (at_end == tail::drop  ? "drop"
-                          : at_end == tail::pad ? "pad"
-                                                : "keep"),
-                         ")"});
+    return "batch(" + std::to_string(size) + ", tail " +
+           (at_end == tail::drop  ? "drop"
+            : at_end == tail::pad ? "pad"
+                                  : "keep") +
+           ")";
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -14106,14 +14792,15 @@ std::size_t member_for(const S& sample) {
     const auto dot = member.rfind('.');
     if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
     if (found != sample.size())
-      throw error(errc::missing, {"two members suit decode<", C::codec_name, ">: '", sample.name(found),
-                                  "' and '", member, "'; choose with fields<...>"})
+      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
+                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
+                                     "'; choose with fields<...>")
           .for_key(sample.key());
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
-                                ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
+    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
+                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
         .for_key(sample.key());
   return found;
 }
@@ -14141,8 +14828,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
-  using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};
@@ -14151,8 +14838,7 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{
-        detail::make_pack(typename detail::field_codec<Codecs>::codec_type(std::move(options))...)};
+    return decode_stage{codecs(std::move(options)...)};
   }
 
   template <class V, class Call>
@@ -14163,11 +14849,11 @@ struct decode_stage {
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
-      using codec_type = detail::type_at<0, codecs>;
-      return detail::run_codec(detail::at<0>(codec_values),
-                               value.member(detail::member_for<codec_type>(value)), detail::at<0>(c.scratch));
+      using codec_type = std::tuple_element_t<0, codecs>;
+      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
+                               std::get<0>(c.scratch));
     } else {
-      return detail::run_codec(detail::at<0>(codec_values), value, detail::at<0>(c.scratch));
+      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
     }
   }
 
@@ -14235,7 +14921,7 @@ struct decode_stage {
     if constexpr (which == detail::not_found)
       return get<I>(sample);
     else
-      return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
+      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
   }
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
@@ -14248,10 +14934,11 @@ struct decode_stage {
     using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     for (std::size_t i = 0; i < sample.size(); ++i)
       if (std::string_view(sample.name(i)) == wanted::value)
-        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
+        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})
+    throw error(errc::missing,
+                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
         .for_key(sample.key());
   }
 };
@@ -14376,8 +15063,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing,
-              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
+  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
+                                 "'; it has: " + (has.empty() ? "none" : has))
       .for_key(sample.key());
 }
 
@@ -14569,7 +15256,7 @@ struct map_field_stage {
       return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
-  [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
+  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
 
   template <class Context>
   static consteval mistake diagnose() {
@@ -14680,7 +15367,7 @@ struct memory_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
-  [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
+  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
 };
 
 [[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
@@ -14708,9 +15395,7 @@ struct pin_and_copy_stage {
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
   }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
-  }
+  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
 };
 
 inline constexpr pin_and_copy_stage<host> pin_and_copy{};
@@ -14735,7 +15420,7 @@ struct prefetch_stage {
     else
       options.ahead = value;
   }
-  [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
+  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
@@ -14785,7 +15470,7 @@ struct seed_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
-  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
+  [[nodiscard]] std::string describe() const { return "seed(" + std::to_string(value) + ")"; }
 };
 
 [[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
@@ -14820,7 +15505,7 @@ struct shuffle_buffer_stage {
                              : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
+    return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -14851,7 +15536,7 @@ struct steps_stage {
   static constexpr std::string_view stage_name = "steps";
   std::uint64_t count = 0;
 
-  [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
+  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("steps", count);
@@ -14966,7 +15651,7 @@ struct watchdog_stage {
     options.watchdog_ms = static_cast<std::uint64_t>(value.count());
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"watchdog(", value.count(), " ms", ")"});
+    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
   }
 };
 
@@ -14987,7 +15672,7 @@ struct workers_stage {
   unsigned value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
-  [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
+  [[nodiscard]] std::string describe() const { return "workers(" + std::to_string(value) + ")"; }
 };
 
 [[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }
@@ -15099,7 +15784,8 @@ class mapped_file {
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
+      if (id >= state_->names->names.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
       return known != nullptr ? *known : map(id);
     }
@@ -15131,20 +15817,18 @@ class mapped_file {
   };
 
   explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
-      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
+      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
+        options_(options) {}
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
-      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
+      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
   mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
       : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const {
-    return session(std::shared_ptr<state>(new state(names_, options_)));
-  }
+  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
   [[nodiscard]] std::string describe() const {
-    return detail::text(
-        {"mapped_file(",
-         (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
+    return "mapped_file(" +
+           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
   }
 
  private:
@@ -15187,7 +15871,8 @@ class memory_files {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, {"the object ends at ", all.size(), ", but ", size, " bytes were wanted"})
+        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
+                                      std::to_string(size) + " bytes were wanted")
             .in_file(table_->names[id])
             .at_offset(offset);
       }
@@ -15216,17 +15901,18 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
+      if (id >= table_->contents.size())
+        throw error(errc::argument, "there is no object " + std::to_string(id));
       return table_->contents[id];
     }
 
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(new table()) {}
+  memory_files() : table_(std::make_shared<table>()) {}
 
   memory_files& add(std::string_view name, bytes_view bytes) & {
-    std::shared_ptr<buffer> copy(new buffer(bytes.size()));
+    auto copy = std::make_shared<buffer>(bytes.size());
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
@@ -15246,7 +15932,7 @@ class memory_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"memory_files(", names().size(), " objects)"});
+    return "memory_files(" + std::to_string(names().size()) + " objects)";
   }
 
  private:
@@ -15255,7 +15941,7 @@ class memory_files {
       if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
     }
     // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
-    std::shared_ptr<table> grown(new table(*table_));
+    auto grown = std::make_shared<table>(*table_);
     grown->names.emplace_back(name);
     grown->contents.push_back(bytes);
     grown->owned.push_back(std::move(owner));

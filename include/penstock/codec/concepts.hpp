@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -48,5 +50,30 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
                                                          std::declval<scratch_of<C>&>()));
+
+/// How far one step of an unpacker came.
+struct unpack_step {
+  std::size_t taken = 0;  ///< bytes of the input
+  std::size_t made = 0;   ///< bytes of the output
+  bool whole = false;     ///< the input may end here: nothing was begun that is not finished
+};
+
+/// A decompressor of files that are read forward, in pieces and with bounded memory.
+///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   stream                   its memory: default-constructible, movable, used by one thread at a time
+///   stream.begin()           another file begins
+///   stream.step(in, out, last) -> unpack_step
+///                            takes some of `in`, puts bytes into `out`, which is not empty; `last` says that
+///                            nothing follows `in`. A step with input takes or makes something; one without may
+///                            make what is held back. Several streams in one file are read one after another.
+///                            Damage throws errc::format or errc::checksum, what needs too much memory
+///                            errc::limit
+template <class U>
+concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
+                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
+                     s.begin();
+                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
+                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
+                   };
 
 }  // namespace penstock::inline v0_1

@@ -6,6 +6,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/shard_names.hpp>
 #include <penstock/source/detail/shard_set.hpp>
 #include <penstock/source/detail/tar_sample.hpp>
 #include <penstock/source/index_policy.hpp>
@@ -33,36 +34,6 @@ struct webdataset_options {
   /// Threads that build missing indexes; 0 is one for each processor.
   std::size_t threads = 0;
 };
-
-namespace detail::tar {
-
-template <class T>
-concept pattern_text =
-    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
-
-template <pattern_text Text>
-[[nodiscard]] std::string to_pattern(const Text& text) {
-  if constexpr (std::convertible_to<const Text&, std::string_view>) {
-    return std::string(static_cast<std::string_view>(text));
-  } else {
-    return text;
-  }
-}
-
-/// Files from a pattern as WebDataset has it: `::` stands between patterns.
-[[nodiscard]] inline file files_of(const std::string& pattern) {
-  if (pattern.find("::") == std::string::npos) return file(pattern);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
-    const file some(std::string_view(pattern).substr(begin, end - begin));
-    names.insert(names.end(), some.names().begin(), some.names().end());
-    begin = end + 2;
-  }
-  return file(std::move(names));
-}
-
-}  // namespace detail::tar
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.

@@ -37,19 +37,26 @@ class index_builder {
           .for_key(parts->key);
     }
     if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-    const std::uint32_t suffix = number_of(lower_case(parts->suffix));
-    if (last_seen_[suffix] == samples_.size()) {
-      throw error(errc::format, {"the sample has two members '", suffixes_[suffix], "'"})
+    const std::string lowered = lower_case(parts->suffix);
+    if (marks_bad(lowered, m.size)) bad_ = true;
+    const std::uint32_t suffix = number_of(lowered);
+    if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+      throw error(errc::format, {reserved_suffix(lowered)
+                                     ? "WebDataset keeps this name for itself, no member may have it: '"
+                                     : "the sample has two members '",
+                                 lowered, "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
-    last_seen_[suffix] = samples_.size();
+    last_seen_[suffix] = met_;
     check_room(members_.size(), "members");
     members_.push_back({(m.data / 512) << 24 | suffix, m.size});
     payload_ += m.size;
   }
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// Samples so far, with those that are left out since they call themselves bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
   /// The key of the sample that the next member may still belong to.
   [[nodiscard]] std::string_view last_key() const noexcept {
@@ -57,7 +64,8 @@ class index_builder {
   }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard) const {
+  [[nodiscard]] buffer finish(object_signature shard) {
+    leave_out_bad();
     index_header header;
     header.shard_size = shard.size;
     header.shard_stamp = shard.stamp;
@@ -118,14 +126,25 @@ class index_builder {
   }
 
   void open_sample_of(std::string_view key) {
+    leave_out_bad();
+    ++met_;
     check_room(keys_.size() + key.size(), "bytes of keys");
     samples_.push_back(
         {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
     keys_ += key;
   }
 
+  // The last sample, if it has a member that says so.
+  void leave_out_bad() {
+    if (!std::exchange(bad_, false)) return;
+    for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+    members_.resize(samples_.back().first);
+    keys_.resize(samples_.back().key);
+    samples_.pop_back();
+  }
+
   // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
-  std::uint32_t number_of(std::string suffix) {
+  std::uint32_t number_of(const std::string& suffix) {
     const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
     if (next < suffixes_.size() && suffixes_[next] == suffix) {
       guess_ = next;
@@ -135,7 +154,7 @@ class index_builder {
     if (fresh) {
       if (suffixes_.size() == (1u << 24))
         throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-      suffixes_.push_back(std::move(suffix));
+      suffixes_.push_back(suffix);
       last_seen_.push_back(0);
     }
     guess_ = found->second;
@@ -146,10 +165,12 @@ class index_builder {
   std::vector<entry> members_;
   std::string keys_;
   std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the number of samples when it was last met
+  std::vector<std::size_t> last_seen_;  // by suffix: the sample in which it was last met
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  bool bad_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.

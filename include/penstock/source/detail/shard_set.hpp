@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/foreign_index.hpp>
 #include <penstock/source/detail/index_builder.hpp>
 #include <penstock/source/detail/index_file.hpp>
 #include <penstock/source/detail/parallel.hpp>
@@ -43,6 +44,10 @@ struct shard_set {
     if (policy == index_policy::require && !local_storage<Storage>) {
       throw error(errc::argument, "index_policy::require needs shards that are local files");
     }
+    if (foreign() && !local_storage<Storage>) {
+      throw error(errc::argument,
+                  "the indexes of DALI and Energon are read beside shards that are local files");
+    }
     signatures.resize(names.size());
     in_memory.resize(names.size());
     std::vector<manifest::shard> entries(names.size());
@@ -55,6 +60,7 @@ struct shard_set {
     for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
       signatures[i] = session.signature(static_cast<object_id>(i));
       if constexpr (local_storage<Storage>) {
+        if (foreign()) return;
         const auto [state, header] = peek_index(names[i], signatures[i]);
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
@@ -72,8 +78,9 @@ struct shard_set {
     }
     for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
       const std::size_t i = missing[m];
-      std::shared_ptr<const buffer> built(
-          new const buffer(build_index(session, static_cast<object_id>(i), names[i])));
+      std::shared_ptr<const buffer> built(new const buffer(
+          foreign() ? build_foreign_index(session, static_cast<object_id>(i), names[i], policy)
+                    : build_index(session, static_cast<object_id>(i), names[i])));
       headers[i] = *index_header::load(built->view());
       signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
       if (!keep(i, *built)) in_memory[i] = std::move(built);
@@ -83,6 +90,11 @@ struct shard_set {
                     headers[i].content};
     }
     shards = manifest(std::move(entries));
+  }
+
+  /// Whether the indexes are those that another program wrote.
+  [[nodiscard]] bool foreign() const noexcept {
+    return policy == index_policy::dali || policy == index_policy::energon;
   }
 
   /// Keeps an index in its file; false where it must stay in memory.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -79,19 +80,32 @@ inline constexpr std::size_t block_size = 512;
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
 
-/// The path in the header itself. GNU headers have no prefix: other things stand there.
-[[nodiscard]] inline std::string header_path(bytes_view block) {
-  const std::string_view own = text_field(block, 0, 100);
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) != 0) return std::string(own);
-  const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-  const std::string_view prefix = text_field(block, 345, star ? 131 : 155);
-  return prefix.empty() ? std::string(own) : std::string(prefix) + "/" + std::string(own);
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+inline void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
 }
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value) {
+    text.assign(value);
+    known = true;
+  }
+};
 
 /// What pax records say about a member; an empty value takes back what an earlier record said.
 struct pax_records {
-  std::optional<std::string> path;
-  std::optional<std::string> sparse_path;
+  known_text path;
+  known_text sparse_path;
   std::optional<std::uint64_t> size;
   bool sparse = false;
 
@@ -119,13 +133,11 @@ struct pax_records {
  private:
   void take(std::string_view key, std::string_view value) {
     if (key == "path" || key == "GNU.sparse.name") {
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
       auto& mine = key == "path" ? path : sparse_path;
-      if (value.empty()) {
-        mine.reset();
-      } else {
-        mine = std::string(value);
-      }
+      mine.known = false;
+      if (value.empty()) return;
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      mine.set(value);
     } else if (key == "size") {
       size.reset();
       if (value.empty()) return;
@@ -137,23 +149,35 @@ struct pax_records {
       }
       size = parsed;
     }
-    if (key.starts_with("GNU.sparse.")) sparse = true;
+    // GNU tar's way to leave holes out, and that of Solaris
+    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
   }
 };
 
 /// The name of the compression that the first bytes of a file show, or nothing.
 [[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [head](std::initializer_list<unsigned char> magic) {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
            std::equal(magic.begin(), magic.end(), head.begin(),
                       [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
   if (starts({0x1f, 0x8b})) return "gzip";
   if (starts({0x1f, 0x9d})) return "compress (.Z)";
   if (starts({0x42, 0x5a, 0x68})) return "bzip2";
   if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
   return {};
 }
 

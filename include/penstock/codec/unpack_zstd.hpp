@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<zstd.h>)
+#error "penstock/codec/unpack_zstd.hpp needs zstd: link penstock::zstd"
+#endif
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// Zstandard for sources that read forward: the unpacker that `webdataset_stream` takes.
+///
+/// In: pieces of a file of zstd frames; several that follow each other are read one after another. Out:
+/// pieces of the content.
+/// Cost: libzstd's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
+/// Throws `errc::format` for damage; `errc::checksum`; `errc::limit` for frames whose window is larger than
+/// 128 MiB.
+/// Source: RFC 8878.
+///
+///     auto samples = webdataset_stream<unpack_zstd>("train-{0000..0127}.tar.zst");
+struct unpack_zstd {
+  static constexpr std::string_view unpacker_format = "zstd";
+
+  class stream {
+   public:
+    void begin() {
+      if (!context_) context_.reset(ZSTD_createDCtx());
+      if (!context_) throw std::bad_alloc();
+      ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
+      whole_ = true;
+    }
+
+    unpack_step step(bytes_view in, mutable_bytes out, bool) {
+      if (whole_ && in.empty()) return {0, 0, true};
+      ZSTD_inBuffer from{in.data(), in.size(), 0};
+      ZSTD_outBuffer to{out.data(), out.size(), 0};
+      const std::size_t result = ZSTD_decompressStream(context_.get(), &to, &from);
+      if (ZSTD_isError(result)) fail(result);
+      whole_ = result == 0;
+      return {from.pos, to.pos, whole_};
+    }
+
+   private:
+    [[noreturn]] static void fail(std::size_t result) {
+      switch (ZSTD_getErrorCode(result)) {
+        case ZSTD_error_checksum_wrong:
+          throw error(errc::checksum, "the content does not match the zstd frame's checksum");
+        case ZSTD_error_memory_allocation:
+          throw std::bad_alloc();
+        case ZSTD_error_frameParameter_windowTooLarge:
+          throw error(errc::limit,
+                      "the zstd frame needs a window of more than 128 MiB; compress the file without --long");
+        case ZSTD_error_prefix_unknown:
+          throw error(errc::format, "there is something between or behind the zstd frames");
+        default:
+          throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(result));
+      }
+    }
+
+    struct free_context {
+      void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
+    };
+    std::unique_ptr<ZSTD_DCtx, free_context> context_;
+    bool whole_ = true;
+  };
+};
+
+}  // namespace penstock::inline v0_1

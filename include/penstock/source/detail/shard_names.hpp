@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/file.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+template <class T>
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// Files from a pattern as WebDataset has it: `::` stands between patterns.
+[[nodiscard]] inline file files_of(const std::string& pattern) {
+  if (pattern.find("::") == std::string::npos) return file(pattern);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
+    const file some(std::string_view(pattern).substr(begin, end - begin));
+    names.insert(names.end(), some.names().begin(), some.names().end());
+    begin = end + 2;
+  }
+  return file(std::move(names));
+}
+
+}  // namespace detail::tar
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/codec/unpack_zstd.hpp>
+
+#include "support/catch.hpp"
+#include "support/unpack_test.hpp"
+
+#include <zstd.h>
+
+#include <cstddef>
+#include <string>
+
+namespace {
+
+using penstock::unpack_zstd;
+
+std::string pack_zstd(const std::string& text) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  const std::size_t size = ZSTD_compress2(context, packed.data(), packed.size(), text.data(), text.size());
+  ZSTD_freeCCtx(context);
+  REQUIRE(ZSTD_isError(size) == 0);
+  packed.resize(size);
+  return packed;
+}
+
+}  // namespace
+
+TEST_CASE("codec/unpack_zstd: in pieces of any size, stream after stream; cut off, damaged, used again") {
+  penstock_test::check_unpacker<unpack_zstd>(pack_zstd);
+}
+
+TEST_CASE("codec/unpack_zstd: skippable frames, checksums, windows that are too large") {
+  unpack_zstd::stream stream;
+  std::string packed = pack_zstd("some text");
+  const std::string skippable("\x50\x2a\x4d\x18\2\0\0\0xx", 10);
+  CHECK(penstock_test::unpack<unpack_zstd>(stream, skippable + packed + skippable + packed, 3, 10) ==
+        "some textsome text");
+  packed.back() = static_cast<char>(packed.back() ^ 1);
+  auto e = penstock_test::unpack_failure<unpack_zstd>(packed);
+  REQUIRE(e.has_value());
+  CHECK((e->code() == penstock::errc::checksum));
+  // a window descriptor of 2^30 bytes
+  e = penstock_test::unpack_failure<unpack_zstd>(std::string("\x28\xb5\x2f\xfd\x00\xa0\x01\0\0", 9));
+  REQUIRE(e.has_value());
+  CHECK((e->code() == penstock::errc::limit));
+}

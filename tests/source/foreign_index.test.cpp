@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/webdataset.hpp>
+
+#include "support/catch.hpp"
+#include "support/raw_tar.hpp"
+#include "support/tar_cases.hpp"
+#include "support/temp_dir.hpp"
+
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using penstock::index_policy;
+using penstock::webdataset;
+using penstock_test::raw_tar;
+
+/// A shard in a folder of its own, and what DALI and Energon would write beside it.
+struct indexed_shard {
+  penstock_test::temp_dir dir;
+  std::string shard = (dir / "train.v1-0.tar").string();
+
+  explicit indexed_shard(const raw_tar& tar) { tar.save(shard); }
+  void dali(const std::string& text) const {
+    std::ofstream((dir / "train.idx").string(), std::ios::binary) << text;
+  }
+  void energon(const std::vector<std::uint64_t>& offsets) const {
+    std::ofstream out(shard + ".idx", std::ios::binary);
+    for (const std::uint64_t offset : offsets)
+      for (int i = 0; i < 8; ++i) out.put(static_cast<char>(offset >> (8 * i)));
+  }
+  [[nodiscard]] std::vector<std::string> lines(index_policy policy) const {
+    const webdataset data(shard, {.index = policy});
+    CHECK(data.fingerprint() == webdataset(shard, {.index = index_policy::transient}).fingerprint());
+    const auto reader = data.open();
+    decltype(data.open())::worker worker;
+    std::vector<std::string> found;
+    for (std::uint64_t i = 0; i < data.size(); ++i) {
+      reader.evaluate({0, i}, worker, [&](const auto& s) {
+        std::string line(s.key());
+        for (std::size_t m = 0; m < s.size(); ++m)
+          line.append(" ").append(s.name(m)).append("=").append(penstock::text_of(s.member(m).finish()));
+        found.push_back(line);
+      });
+    }
+    return found;
+  }
+  /// What is said; it names both files.
+  [[nodiscard]] std::string refused(index_policy policy, penstock::errc code = penstock::errc::format) const {
+    try {
+      (void)webdataset(shard, {.index = policy});
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == code));
+      CHECK(e.file() == shard);
+      CHECK_THAT(e.what(),
+                 penstock_test::contains(policy == index_policy::dali ? "train.idx" : shard + ".idx"));
+      return e.what();
+    }
+    return "accepted";
+  }
+};
+
+//  header: 0 a.jpg, 1024 a.cls, 2048 README, 2560 pax, 3584 b.jpg, 4608 c.jpg, 5632 c.cls, 6656 end
+raw_tar sample_shard() {
+  return raw_tar()
+      .member("a.JPG", "11")
+      .member("a.cls", "2")
+      .header("README", 0)
+      .pax('x', penstock_test::pax_record("mtime=1.5"))
+      .member("b.jpg", "3")
+      .member("c.jpg", "4")
+      .member("c.cls", "5")
+      .end();
+}
+
+const std::vector<std::string> samples{"a jpg=11 cls=2", "b jpg=3", "c jpg=4 cls=5"};
+const std::string with_names =
+    "v1.2 3\nJPG 512 2 a.JPG cls 1536 1 a.cls\njpg 4096 1 b.jpg\njpg 5120 1 c.jpg cls 6144 1 c.cls\n";
+const std::string without_names = "v1.1 3\nJPG 512 2 cls 1536 1\njpg 4096 1\njpg 5120 1 cls 6144 1\n";
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("source/foreign_index: DALI's index of v1.2 and of v1.1, and Energon's, give the same samples") {
+  const indexed_shard made(sample_shard());
+  made.dali(with_names);
+  CHECK(made.lines(index_policy::dali) == samples);
+  made.dali(without_names);
+  CHECK(made.lines(index_policy::dali) == samples);
+  made.energon({0, 2560, 4608, 6656});
+  CHECK(made.lines(index_policy::energon) == samples);
+  // no index of ours was written
+  CHECK_FALSE(std::filesystem::exists(made.shard + ".penstock-index"));
+  const webdataset mapped(penstock::mapped_file(made.shard), {.index = index_policy::energon});
+  CHECK(mapped.size() == 3);
+}
+
+TEST_CASE("source/foreign_index: with names, payloads and most headers are not looked at") {
+  raw_tar tar;
+  std::string index = "v1.2 200\n";
+  std::vector<std::string> lines;
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = std::to_string(i) + ".txt";
+    tar.member(name, "x");
+    index += "txt " + std::to_string(1024 * i + 512) + " 1 " + name + "\n";
+    lines.push_back(std::to_string(i) + " txt=x");
+  }
+  tar.end();
+  tar.bytes[1024 * 100 + 300] = '!';  // a checksum that is wrong, between the places that are looked at
+  const indexed_shard made(tar);
+  made.dali(index);
+  const webdataset data(made.shard, {.index = index_policy::dali});
+  CHECK(data.size() == 200);
+  CHECK_THROWS(webdataset(made.shard, {.index = index_policy::transient}));
+}
+
+TEST_CASE("source/foreign_index: members that WebDataset passes over may stand in DALI's index") {
+  const indexed_shard made(
+      raw_tar().member("__meta__/a.txt", "0").member("a.txt", "1").member("nodot", "2").end());
+  made.dali("v1.2 3\ntxt 512 1 __meta__/a.txt\ntxt 1536 1 a.txt\nnodot 2560 1 nodot\n");
+  CHECK(made.lines(index_policy::dali) == std::vector<std::string>{"a txt=1"});
+  made.dali("v1.1 3\ntxt 512 1\ntxt 1536 1\nnodot 2560 1\n");
+  CHECK(made.lines(index_policy::dali) == std::vector<std::string>{"a txt=1"});
+}
+
+TEST_CASE("source/foreign_index: long and non-ASCII names stand in headers of their own") {
+  const std::string name = std::string(150, 'n') + ".txt", other = "\xc3\xa4.txt";
+  const indexed_shard made(raw_tar()
+                               .pax('x', penstock_test::pax_record("path=" + name))
+                               .member(name.substr(0, 100), "1")
+                               .pax('x', penstock_test::pax_record("path=" + other))
+                               .member("?.txt", "2")
+                               .end());
+  made.dali("v1.2 2\ntxt 1536 1 " + name + "\ntxt 3584 1 " + other + "\n");
+  CHECK(made.lines(index_policy::dali) ==
+        std::vector<std::string>{std::string(150, 'n') + " txt=1", "\xc3\xa4 txt=2"});
+  made.energon({0, 2048, 4096});
+  CHECK(made.lines(index_policy::energon).size() == 2);
+}
+
+TEST_CASE("source/foreign_index: an index that disagrees with its shard is an error that names both") {
+  const indexed_shard made(sample_shard());
+  const auto dali = [&](const std::string& text) {
+    made.dali(text);
+    return made.refused(index_policy::dali);
+  };
+  for (const std::string& good : {with_names, without_names}) {
+    INFO(good);
+    CHECK_THAT(dali(with(good, " 512 2", " 512 3")), penstock_test::contains("512"));
+    CHECK_THAT(dali(with(good, " 512 ", " 1024 ")), penstock_test::contains("in line 2"));
+    CHECK_THAT(dali(with(good, "6144 1", "6144 9000")), penstock_test::contains("the shard has"));
+    CHECK_THAT(dali(with(good, "6144 1", "6144 18446744073709551615")),
+               penstock_test::contains("the shard has"));
+    CHECK_THAT(dali(with(good, "6144 1", "18446744073709551104 1")),
+               penstock_test::contains("the shard has"));
+    CHECK_THAT(dali(with(good, "1536 1", "1536 3000")), penstock_test::contains("overlap"));
+    CHECK_THAT(dali(with(good, "1536 1", "1537 1")), penstock_test::contains("multiple of 512"));
+    CHECK_THAT(dali(with(good, "1536 1", "1536 -1")), penstock_test::contains("where a number should be"));
+    CHECK_THAT(dali(with(good, "1536 1", "1536 99999999999999999999")),
+               penstock_test::contains("where a number should be"));
+    CHECK_THAT(dali(with(good, " 3\n", " 4\n")), penstock_test::contains("announces 4 samples and has 3"));
+    CHECK_THAT(dali(with(good, "v1.", "v2.")), penstock_test::contains("v1.1 or v1.2"));
+    CHECK_THAT(dali(with(good, "\njpg 5120", " jpg 5120")), penstock_test::contains("announces 3"));
+    CHECK_THAT(dali(with(good, " 3\n", " 3\n\n")), penstock_test::contains("no member in line 2"));
+  }
+  CHECK_THAT(dali(with(with_names, " c.cls\n", "\n")), penstock_test::contains("ends within line 4"));
+  CHECK_THAT(dali(with(with_names, "a.cls", "a.txt")),
+             penstock_test::contains("calls 'a.txt' a member 'cls'"));
+  CHECK_THAT(dali(with(with_names, "b.jpg", "d.jpg")), penstock_test::contains("'d.jpg'"));
+  CHECK_THAT(dali(with(with(with_names, " 3\n", " 2\n"), "a.cls\n", "a.cls ")),
+             penstock_test::contains("two samples in line 2"));
+  CHECK_THAT(dali(with(with(with_names, " 3\n", " 4\n"), "c.jpg ", "c.jpg\n")),
+             penstock_test::contains("divides a sample"));
+  CHECK_THAT(dali(with(with(without_names, " 3\n", " 4\n"), "5120 1 ", "5120 1\n")),
+             penstock_test::contains("divides a sample"));
+  // fewer, and more, than the shard has
+  CHECK_THAT(dali("v1.2 2\nJPG 512 2 a.JPG cls 1536 1 a.cls\njpg 4096 1 b.jpg\n"),
+             penstock_test::contains("ends before 'c.jpg'"));
+  CHECK_THAT(dali("v1.1 2\nJPG 512 2 cls 1536 1\njpg 4096 1\n"),
+             penstock_test::contains("does not have 'c.jpg'"));
+  CHECK_THAT(dali("v1.2 1\njpg 4096 1 b.jpg\n"), penstock_test::contains("first member"));
+  CHECK_THAT(dali("v1.2 0\n"), penstock_test::contains("first member"));
+  CHECK_THAT(dali(""), penstock_test::contains("v1.1 or v1.2"));
+  CHECK_THAT(dali(without_names.substr(0, 24)), penstock_test::contains("index"));
+
+  const auto energon = [&](const std::vector<std::uint64_t>& offsets) {
+    made.energon(offsets);
+    return made.refused(index_policy::energon);
+  };
+  CHECK_THAT(energon({}), penstock_test::contains("no list of 64-bit offsets"));
+  CHECK_THAT(energon({0, 3584, 4608, 6656}), penstock_test::contains("sample 1 begins at 3584"));
+  CHECK_THAT(energon({0, 2560, 4608}), penstock_test::contains("has 2 samples"));
+  CHECK_THAT(energon({0, 2560, 4608, 6656, 6656}),
+             penstock_test::contains("has 4 samples, and the shard has 3"));
+  CHECK_THAT(energon({0, 2560, 4608, 6000}), penstock_test::contains("end at 6000"));
+  CHECK_THAT(energon({0, 2560, 4608, 1u << 20}), penstock_test::contains("end at 1048576"));
+  std::ofstream(made.shard + ".idx", std::ios::binary | std::ios::app) << "x";
+  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("no list of 64-bit offsets"));
+}
+
+TEST_CASE("source/foreign_index: one that is not there, and storages without files") {
+  const indexed_shard made(sample_shard());
+  CHECK_THAT(made.refused(index_policy::dali, penstock::errc::missing),
+             penstock_test::contains("No such file"));
+  CHECK_THAT(made.refused(index_policy::energon, penstock::errc::missing),
+             penstock_test::contains("No such file"));
+  CHECK_THROWS_WITH(
+      webdataset(penstock::memory_files().add("t.tar", sample_shard().bytes), {.index = index_policy::dali}),
+      penstock_test::contains("local files"));
+}
