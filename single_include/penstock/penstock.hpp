@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <fcntl.h>
 #include <functional>
@@ -30,6 +29,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <pthread.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -761,6 +761,60 @@ struct origin {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/text.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A piece of a sentence: a text, a character or a number.
+class piece {
+ public:
+  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
+  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
+  constexpr piece(char character) noexcept
+      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
+  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
+    value_ = static_cast<std::uint64_t>(number);
+    if (kind_ == kind::negative) value_ = 0 - value_;
+  }
+  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
+
+  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
+    if (kind_ == kind::text) {
+      line.append(data_, static_cast<std::size_t>(value_));
+    } else if (kind_ == kind::character) {
+      line.push_back(static_cast<char>(value_));
+    } else {
+      char digits[24];
+      char* begin = digits + sizeof(digits);
+      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+        *--begin = static_cast<char>('0' + rest % 10);
+      if (kind_ == kind::negative) *--begin = '-';
+      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+    }
+  }
+
+ private:
+  enum class kind : unsigned char { text, character, number, negative };
+  const char* data_ = nullptr;
+  std::uint64_t value_;
+  kind kind_ = kind::text;
+};
+
+/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
+/// much of a program's compile time.
+[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) p.append_to(line);
+}
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
+  std::string line;
+  append(line, pieces);
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/error.hpp
 
 namespace penstock::inline v0_1 {
@@ -816,7 +870,25 @@ class shared_text {
 /// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
 class error : public std::exception {
  public:
-  error(errc code, const std::string& message) : code_(code), message_(message) { render(); }
+  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
+  /// The message in pieces.
+  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
+      : code_(code), message_(detail::text(message)) {
+    render();
+  }
+  // Written out, so that places that throw call them: each is five texts.
+  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
+      : std::exception(other),
+        code_(other.code_),
+        message_(other.message_),
+        stage_(other.stage_),
+        file_(other.file_),
+        key_(other.key_),
+        line_(other.line_),
+        offset_(other.offset_),
+        at_(other.at_) {}
+  error& operator=(const error& other) noexcept = default;
+  [[gnu::cold, gnu::noinline]] ~error() override {}
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -838,8 +910,19 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
+  /// fact.
+  error& within(std::string_view part, std::uint64_t offset) {
+    if (offset_)
+      message_ = detail::shared_text(std::string(message()) + ", at byte " + std::to_string(*offset_) +
+                                     " of " + std::string(part));
+    offset_ = offset;
+    render();
+    return *this;
+  }
+
  private:
-  error& set(detail::shared_text& fact, std::string_view value) {
+  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
     if (fact.empty()) {
       fact = detail::shared_text(std::string(value));
       render();
@@ -847,7 +930,7 @@ class error : public std::exception {
     return *this;
   }
   template <class T>
-  error& set(std::optional<T>& fact, T value) {
+  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
     if (!fact) {
       fact = value;
       render();
@@ -855,20 +938,19 @@ class error : public std::exception {
     return *this;
   }
 
-  void render() {
-    std::string known;
-    const auto add = [&known](std::string_view name, std::string_view value) {
-      if (value.empty()) return;
-      known += known.empty() ? " [" : ", ";
-      known.append(name).append(" ").append(value);
+  [[gnu::cold, gnu::noinline]] void render() {
+    std::string line = detail::text({"penstock: ", message_.view()});
+    const std::size_t sentence = line.size();
+    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+      detail::append(line, value);
     };
-    add("stage", stage_.view());
-    add("file", file_.view());
-    add("key", key_.view());
-    if (offset_) add("offset", std::to_string(*offset_));
-    if (at_) add("position", std::to_string(at_->epoch) + ":" + std::to_string(at_->index));
-    if (!known.empty()) known += "]";
-    std::string line = "penstock: " + std::string(message_.view()) + known;
+    if (!stage_.empty()) add("stage ", {stage_.view()});
+    if (!file_.empty()) add("file ", {file_.view()});
+    if (!key_.empty()) add("key ", {key_.view()});
+    if (offset_) add("offset ", {*offset_});
+    if (at_) add("position ", {at_->epoch, ":", at_->index});
+    if (line.size() != sentence) line += "]";
     for (char& c : line)  // names come from foreign bytes
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
     line_ = detail::shared_text(line);
@@ -912,10 +994,9 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) +
-                                    " is out of range for a real number of " + std::to_string(sizeof(T) * 8) +
-                                    " bits");
-    throw error(errc::format, "found " + detail::quoted(bytes) + " where a real number was expected");
+      throw error(errc::format, {"the number ", detail::quoted(bytes),
+                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
+    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
   }
 };
 
@@ -986,11 +1067,10 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, "the number " + detail::quoted(bytes) + " is out of range: it must be from " +
-                                    std::to_string(std::numeric_limits<T>::min()) + " to " +
-                                    std::to_string(std::numeric_limits<T>::max()));
+      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
+                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
     throw error(errc::format,
-                "found " + detail::quoted(bytes) + " where a decimal whole number was expected");
+                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
   }
 };
 
@@ -1054,7 +1134,7 @@ class npy_header_parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, "the npy header " + what).at_offset(base_ + at_);
+    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
   }
   [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() noexcept {
@@ -1143,14 +1223,12 @@ class npy_header_parser {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
-                "this is not an npy file: it begins with " + quoted(file, 8) + " and not with \"\\x93NUMPY\"")
+                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format,
-                "npy version " + std::to_string(major) + "." + std::to_string(byte_at(7)) + " is not known")
-        .at_offset(6);
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {
@@ -1158,9 +1236,8 @@ class npy_header_parser {
     length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
   }
   if (length > file.size() - preamble)
-    throw error(errc::format, "the npy header says it has " + std::to_string(length) +
-                                  " bytes, but the file has only " + std::to_string(file.size() - preamble) +
-                                  " more")
+    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
+                               file.size() - preamble, " more"})
         .at_offset(8);
   npy_header header;
   npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
@@ -1177,7 +1254,7 @@ class npy_header_parser {
     empty = empty || length == 0;
     if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
       throw error(errc::format,
-                  "the npy header says shape " + to_string(header.shape) + ", which no file can hold")
+                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
           .at_offset(8);
     if (length != 0) bytes *= length;
   }
@@ -1285,8 +1362,8 @@ struct npy {
     const bytes_view file = as_bytes(in);
     const detail::npy_header header = detail::read_npy_header(file);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, "the npy file holds dtype '" + std::string(header.descr) + "', but '" +
-                                    npy_kind<T> + std::to_string(sizeof(T)) + "' was asked for")
+      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
+                                 sizeof(T), "' was asked for"})
           .at_offset(8);
     if (header.fortran && header.shape.rank() > 1)
       throw error(
@@ -1296,9 +1373,8 @@ struct npy {
     const bytes_view payload = file.subspan(header.data_offset);
     const std::uint64_t expected = detail::npy_payload(header);
     if (payload.size() != expected)
-      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
-                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
-                                    " bytes, but " + std::to_string(payload.size()) + " follow it")
+      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
           .at_offset(header.data_offset);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
@@ -1313,9 +1389,8 @@ template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
   if (shape.elements() != values.size())
-    throw error(errc::argument, "npy_bytes: shape " + to_string(shape) + " has " +
-                                    std::to_string(shape.elements()) + " elements, but " +
-                                    std::to_string(values.size()) + " values were given");
+    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
+                                 " elements, but ", values.size(), " values were given"});
   constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
                      "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
@@ -1412,8 +1487,8 @@ struct text {
     if (check) {
       const std::size_t good = detail::valid_utf8_prefix(bytes);
       if (good != bytes.size())
-        throw error(errc::format, "the text is not UTF-8: found " + detail::quoted(bytes.subspan(good), 4) +
-                                      "; text{.check = false} takes any bytes")
+        throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes.subspan(good), 4),
+                                   "; text{.check = false} takes any bytes"})
             .at_offset(good);
     }
     return text_of(bytes);
@@ -1948,6 +2023,79 @@ struct run_options {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/pack.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <std::size_t I, class T>
+struct pack_slot {
+  [[no_unique_address]] T value{};
+};
+
+template <class Numbers, class... Ts>
+struct pack_slots;
+template <std::size_t... Is, class... Ts>
+struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
+  /// Calls `f` with all values at once.
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) const {
+    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
+  }
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) {
+    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
+  }
+};
+
+}  // namespace detail
+
+/// Values of different types, side by side. An aggregate: a std::tuple costs a program's compilation a dozen
+/// functions for each type in it, and as many again each time a stage is appended.
+template <class... Ts>
+struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
+  static constexpr std::size_t size = sizeof...(Ts);
+};
+
+namespace detail {
+
+/// The value at place I.
+template <std::size_t I, class T>
+[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+template <std::size_t I, class T>
+[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+
+template <std::size_t I, class T>
+std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
+template <std::size_t I, class Pack>
+using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
+
+template <class... Ts>
+[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return pack<std::remove_cvref_t<Ts>...>{
+        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return pack<As..., Bs...>{
+        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
+         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
+  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/part.hpp
 
 /// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
@@ -2133,12 +2281,12 @@ class plan {
  public:
   using penstock_part = plan_tag;
   using source_type = Source;
-  using stages_type = std::tuple<Stages...>;
+  using stages_type = pack<Stages...>;
   using context = detail::context_of<Source, Stages...>;
   /// What an element is at the end of the chain, before it is collated.
   using element = typename context::element;
 
-  constexpr explicit plan(Source source, std::tuple<Stages...> stages = {})
+  constexpr explicit plan(Source source, pack<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
   [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
@@ -2167,14 +2315,14 @@ template <class... Stages>
 class segment {
  public:
   using penstock_part = segment_tag;
-  constexpr explicit segment(std::tuple<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const std::tuple<Stages...>& stages() const noexcept { return stages_; }
+  constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
+  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
 
  private:
-  [[no_unique_address]] std::tuple<Stages...> stages_;
+  [[no_unique_address]] pack<Stages...> stages_;
 };
 
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
@@ -2318,11 +2466,11 @@ struct diagnose_all<Context, Stage, Rest...>
 
 template <class T>
 struct parts_of {
-  using type = std::tuple<T>;
+  using type = pack<T>;
 };
 template <class... Stages>
 struct parts_of<segment<Stages...>> {
-  using type = std::tuple<Stages...>;
+  using type = pack<Stages...>;
 };
 
 template <class T>
@@ -2337,7 +2485,7 @@ struct plan_context<plan<Source, Stages...>> {
 template <class L, class Tuple>
 struct diagnose_tuple;
 template <class L, class... Stages>
-struct diagnose_tuple<L, std::tuple<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
+struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
@@ -2387,15 +2535,15 @@ constexpr auto stages_tuple(T&& x) {
   if constexpr (part_of_kind<T, plan_tag> || part_of_kind<T, segment_tag>)
     return std::forward<T>(x).stages();
   else
-    return std::tuple<std::remove_cvref_t<T>>(std::forward<T>(x));
+    return make_pack(std::forward<T>(x));
 }
 
 template <class Source, class... Stages>
-constexpr auto make_plan(Source source, std::tuple<Stages...> stages) {
+constexpr auto make_plan(Source source, pack<Stages...> stages) {
   return plan<Source, Stages...>(std::move(source), std::move(stages));
 }
 template <class... Stages>
-constexpr auto make_segment(std::tuple<Stages...> stages) {
+constexpr auto make_segment(pack<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
@@ -2423,15 +2571,14 @@ template <class Left, class Right>
       explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(),
-                               std::tuple_cat(std::forward<Left>(left).stages(),
-                                              detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
+                                                           detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
     } else {
-      return detail::make_segment(std::tuple_cat(detail::stages_tuple(std::forward<Left>(left)),
-                                                 detail::stages_tuple(std::forward<Right>(right))));
+      return detail::make_segment(detail::join(detail::stages_tuple(std::forward<Left>(left)),
+                                               detail::stages_tuple(std::forward<Right>(right))));
     }
   }
 }
@@ -2521,7 +2668,7 @@ class whole_sample {
   [[nodiscard]] bytes_view operator[](std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i)
       if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, "the sample has no member '" + std::string(name) + "'").for_key(key_);
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
   }
   template <open_sample S>
   void assign(const S& sample) {
@@ -2817,7 +2964,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(std::make_shared<account>()) {}
+  explicit simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -2857,7 +3004,7 @@ class simulated {
 
   [[nodiscard]] session connect() const { return session(options_); }
   [[nodiscard]] std::string describe() const {
-    return "simulated accelerator (" + std::to_string(options_.step.count()) + " us a step)";
+    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
   }
 
   /// Takes the time of one training step.
@@ -2994,8 +3141,8 @@ class bound_epochs {
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
     if (count > most) {
-      throw error(errc::limit, "a shuffle over " + std::to_string(count) +
-                                   " repeated epochs would bind them all; write shuffle before repeat");
+      throw error(errc::limit, {"a shuffle over ", count,
+                                " repeated epochs would bind them all; write shuffle before repeat"});
     }
     if (first == first_ && count == bounds_.size()) return;
     if (first >= first_ && first - first_ < bounds_.size()) {
@@ -3056,7 +3203,7 @@ class bound_epoch {
 template <order... Orders>
 class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
-  using order_tuple = std::tuple<Orders...>;
+  using order_pack = pack<Orders...>;
 
   /// Whether a stage after number i gives it epochs other than the chain's.
   template <std::size_t I>
@@ -3070,14 +3217,14 @@ class order_chain {
 
   template <std::size_t I>
   using level = std::conditional_t<many_epochs<I>(),
-                                   detail::bound_epochs<typename std::tuple_element_t<I, order_tuple>::bound>,
-                                   detail::bound_epoch<typename std::tuple_element_t<I, order_tuple>::bound>>;
+                                   detail::bound_epochs<typename detail::type_at<I, order_pack>::bound>,
+                                   detail::bound_epoch<typename detail::type_at<I, order_pack>::bound>>;
 
   template <class Numbers>
   struct levels_of;
   template <std::size_t... I>
   struct levels_of<std::index_sequence<I...>> {
-    using type = std::tuple<level<I>...>;
+    using type = pack<level<I>...>;
   };
 
  public:
@@ -3099,7 +3246,7 @@ class order_chain {
       if constexpr (Left == 0) {
         return at;
       } else {
-        return through<Left - 1>(std::get<Left - 1>(levels_)(at));
+        return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
       }
     }
 
@@ -3107,7 +3254,7 @@ class order_chain {
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
 
-  explicit order_chain(order_input in, order_tuple orders) : in_(std::move(in)), orders_(std::move(orders)) {}
+  explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
   /// Positions per epoch after the last stage.
   [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
@@ -3117,7 +3264,7 @@ class order_chain {
     if constexpr (count == 0) {
       return in_;
     } else {
-      return std::get<count - 1>(orders_).output();
+      return detail::at<count - 1>(orders_).output();
     }
   }
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
@@ -3126,7 +3273,7 @@ class order_chain {
     const auto look = [&found](const auto& stage) {
       if constexpr (requires { stage.lanes(); }) found = stage.lanes();
     };
-    std::apply([&look](const auto&... stages) { (look(stages), ...); }, orders_);
+    orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
     return found;
   }
 
@@ -3134,8 +3281,7 @@ class order_chain {
   /// loops.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
-      throw error(errc::argument, "index " + std::to_string(after.index) + " is not below the epoch's size " +
-                                      std::to_string(size()))
+      throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
           .at_position(after);
     }
     return back<count>(after);
@@ -3148,7 +3294,7 @@ class order_chain {
     const auto step = [&found](const auto& stage) {
       if (found) found = stage.position_of(*found);
     };
-    std::apply([&step](const auto&... stages) { (step(stages), ...); }, orders_);
+    orders_.apply([&step](const auto&... stages) { (step(stages), ...); });
     return found;
   }
 
@@ -3174,7 +3320,7 @@ class order_chain {
     if constexpr (Left == 0) {
       return in_.size;
     } else {
-      return std::get<Left - 1>(orders_).size();
+      return detail::at<Left - 1>(orders_).size();
     }
   }
 
@@ -3183,15 +3329,15 @@ class order_chain {
     if constexpr (Left == 0) {
       return at;
     } else {
-      return back<Left - 1>(std::get<Left - 1>(orders_).bind(at.epoch)(at.index));
+      return back<Left - 1>(detail::at<Left - 1>(orders_).bind(at.epoch)(at.index));
     }
   }
 
   template <std::size_t Left>
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
-      const auto& stage = std::get<Left - 1>(orders_);
-      std::get<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
+      const auto& stage = detail::at<Left - 1>(orders_);
+      detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
         if constexpr (requires { stage.reach(after); }) {
           after = stage.reach(after);
@@ -3205,23 +3351,22 @@ class order_chain {
   }
 
   order_input in_;
-  order_tuple orders_;
+  order_pack orders_;
 };
 
 namespace detail {
 
 template <class... Made>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input, std::tuple<Made...> made) {
+[[nodiscard]] auto extend_chain(const order_input& first, order_input, pack<Made...> made) {
   return order_chain<Made...>(first, std::move(made));
 }
 
 template <class... Made, class Stage, class... Rest>
-[[nodiscard]] auto extend_chain(const order_input& first, order_input in, std::tuple<Made...> made,
+[[nodiscard]] auto extend_chain(const order_input& first, order_input in, pack<Made...> made,
                                 const Stage& stage, const Rest&... rest) {
   auto next = stage.make(std::move(in));
   order_input out = next.output();
-  return extend_chain(first, std::move(out),
-                      std::tuple_cat(std::move(made), std::make_tuple(std::move(next))), rest...);
+  return extend_chain(first, std::move(out), join(std::move(made), make_pack(std::move(next))), rest...);
 }
 
 }  // namespace detail
@@ -3229,7 +3374,7 @@ template <class... Made, class Stage, class... Rest>
 /// The chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
-  return detail::extend_chain(in, in, std::tuple<>{}, stages...);
+  return detail::extend_chain(in, in, pack<>{}, stages...);
 }
 
 /// The type that `make_order_chain` gives for these stages.
@@ -3290,8 +3435,8 @@ struct world {
 inline void world::check() const {
   const auto below = [](std::uint64_t number, std::uint64_t limit, const char* what, const char* of) {
     if (number < limit) return;
-    throw error(errc::argument, std::string(what) + " " + std::to_string(number) + " is not below the " + of +
-                                    " " + std::to_string(limit) + "; they count from 0")
+    throw error(errc::argument,
+                {what, " ", number, " is not below the ", of, " ", limit, "; they count from 0"})
         .in_stage("world");
   };
   below(rank, size, "rank", "world's size");
@@ -3301,9 +3446,7 @@ inline void world::check() const {
 
 inline world world::replicated(std::uint64_t k) const {
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument,
-                std::to_string(size) + " ranks cannot be divided into groups of " + std::to_string(k))
-        .in_stage("world");
+    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
@@ -3327,8 +3470,8 @@ struct world_reader {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (failure != std::errc{} || end != digits.data() + digits.size()) {
-      throw error(errc::argument, "the environment says " + std::string(name) + "=" +
-                                      std::string(digits.substr(0, 80)) + ", which is not a whole number")
+      throw error(errc::argument,
+                  {"the environment says ", name, "=", digits.substr(0, 80), ", which is not a whole number"})
           .in_stage("world");
     }
     return number;
@@ -3336,8 +3479,8 @@ struct world_reader {
 
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
-    throw error(errc::argument, "the environment has " + std::string(because) + " without " + name +
-                                    "; set both or say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
         .in_stage("world");
   }
 
@@ -3445,8 +3588,8 @@ world world::from_environment(const Lookup& lookup) {
   }
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
     if (!environment.has(name)) continue;
-    throw error(errc::argument, "the environment has " + std::string(name) +
-                                    " and no size of the world; say shard(rank, size)")
+    throw error(errc::argument,
+                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
         .in_stage("world");
   }
   if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
@@ -3467,7 +3610,7 @@ template <class Tuple>
 struct parts_in;
 
 template <class... Stages>
-struct parts_in<std::tuple<Stages...>> {
+struct parts_in<pack<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
   /// The place of the first stage of a kind, or `count`.
@@ -3487,25 +3630,21 @@ struct parts_in<std::tuple<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
-template <std::size_t I, std::size_t First, std::size_t Last, class Stage>
-auto keep_order(const Stage& stage) {
-  if constexpr (I >= First && I < Last && part_of_kind<Stage, order_tag>)
-    return std::tuple<Stage>(stage);
-  else
-    return std::tuple<>();
-}
-
-/// The order stages that stand at places [First, Last).
-template <std::size_t First, std::size_t Last, class... Stages>
-auto orders_between(const std::tuple<Stages...>& stages) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return std::tuple_cat(keep_order<Is, First, Last>(std::get<Is>(stages))...);
-  }(std::index_sequence_for<Stages...>{});
+/// The order stages that stand at places [First, Last), behind those that were found.
+template <std::size_t First, std::size_t Last, class... Stages, class... Found>
+auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+  if constexpr (First == Last || First >= sizeof...(Stages)) {
+    return found;
+  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+  } else {
+    return orders_between<First + 1, Last>(stages, std::move(found));
+  }
 }
 
 template <class... Stages>
-auto chain_of_orders(order_input in, const std::tuple<Stages...>& orders) {
-  return std::apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); }, orders);
+auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+  return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
 }  // namespace detail
@@ -3554,7 +3693,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return std::get<in::shard>(p.stages()).part;
+    return detail::at<in::shard>(p.stages()).part;
   else
     return world{};
 }
@@ -3568,7 +3707,7 @@ run_options options_of(const Plan& p) {
   bool seeded = false;
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& stage = std::get<I>(p.stages());
+      const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
       if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
         if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
@@ -3593,14 +3732,14 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
     else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
       h.add(std::string_view(Stage::stage_name));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(std::get<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
   return h.value();
 }
 
@@ -3794,18 +3933,17 @@ struct cut {
   void check() const {
     constexpr std::uint64_t most = 0xffffffffu;
     if (global == 0 || global > most) {
-      throw error(errc::argument, "a global step has 1 to 2^32 - 1 positions, not " + std::to_string(global));
+      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
     }
     if (world == 0 || world > most)
-      throw error(errc::argument, "a world has 1 to 2^32 - 1 ranks, not " + std::to_string(world));
+      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
     if (rank >= world) {
-      throw error(errc::argument,
-                  "rank " + std::to_string(rank) + " is not below the world's size " + std::to_string(world));
+      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
     }
     if (lanes == 0 || lanes > most)
-      throw error(errc::argument, "there are 1 to 2^32 - 1 lanes, not " + std::to_string(lanes));
+      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
     if (size > std::uint64_t{1} << 63)
-      throw error(errc::argument, "an epoch has at most 2^63 positions, not " + std::to_string(size));
+      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
   }
 
   /// Global steps per epoch.
@@ -4124,10 +4262,10 @@ class fixed_column {
   }
   /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
   /// knows better than the compiler, which makes a string instruction of it.
-  static void copy_row(void* into, const void* from) noexcept {
+  static void copy_row(void* into, const void* values) noexcept {
     std::size_t size = row_bytes;
     if constexpr (row_bytes > 256) asm("" : "+r"(size));
-    std::memcpy(into, from, size);
+    std::memcpy(into, values, size);
   }
 
   slot_memory<Session> memory_;
@@ -4285,9 +4423,9 @@ class flexible_column {
     for (std::size_t i = 1; i < valid; ++i)
       if (!(shape_at(i) == first))
         throw slot_error{
-            i, error(errc::shape, "batch cannot stack a value of shape " + to_string(shape_at(i)) +
-                                      " with one of shape " + to_string(first) +
-                                      "; make them equal before batch, or use ragged or pad_to_longest")
+            i, error(errc::shape,
+                     {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                      to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
@@ -4316,9 +4454,9 @@ class flexible_column {
     for (std::size_t i = 0; i < valid; ++i) {
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, "batch cannot pad a value of shape " + to_string(shape) +
-                                                   " beside one of shape " + to_string(entries_[0].shape) +
-                                                   ": only the first length may differ")
+        throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                                " beside one of shape ", to_string(entries_[0].shape),
+                                                ": only the first length may differ"})
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
     }
@@ -4404,11 +4542,11 @@ struct column_for<V, Policy, Session, shape_class::fixed> {
 
 template <class Batch, class Session, class V>
 struct columns_for {
-  using type = std::tuple<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
 };
 template <class Batch, class Session, class... Fields>
 struct columns_for<Batch, Session, record<Fields...>> {
-  using type = std::tuple<
+  using type = pack<
       typename column_for<std::remove_cvref_t<typename Fields::type>,
                           typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
 };
@@ -4419,7 +4557,7 @@ struct columns_for<Batch, Session, record<Fields...>> {
 template <class Columns>
 class column_set {
  public:
-  static constexpr std::size_t size = std::tuple_size_v<Columns>;
+  static constexpr std::size_t size = Columns::size;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
@@ -4435,10 +4573,10 @@ class column_set {
   void write(std::size_t slot, V&& value) {
     if constexpr (any_record<V> && !whole_rows) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (std::get<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
       }(std::make_index_sequence<size>{});
     } else {
-      std::get<0>(columns_).write(slot, std::forward<V>(value));
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid) {
@@ -4461,8 +4599,8 @@ class column_set {
   }
   /// The shapes that the last round found, and what a round that begins may expect.
   [[nodiscard]] std::array<extents, size> shapes() const {
-    return std::apply([](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; },
-                      columns_);
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
   }
   void expect(const std::array<extents, size>& shapes) {
     std::size_t i = 0;
@@ -4470,37 +4608,36 @@ class column_set {
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
-    return std::apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); },
-                      columns_);
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
   }
   void release() noexcept {
     each([](auto& column) { column.release(); });
   }
   template <std::size_t I>
   [[nodiscard]] auto& column() {
-    return std::get<I>(columns_);
+    return detail::at<I>(columns_);
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return std::apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; },
-        columns_);
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
   }
 
  private:
-  static constexpr bool whole_rows = requires(std::tuple_element_t<0, Columns>& c) { c[0]; };
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
 
   template <class Session, std::size_t... Is>
   static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{std::tuple_element_t<Is, Columns>(session, account)...};
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
   }
   template <class F>
   void each(F f) {
-    std::apply([&](auto&... columns) { (f(columns), ...); }, columns_);
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
   }
   template <class F>
   void both(const column_set& other, F f) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(std::get<Is>(columns_), std::get<Is>(other.columns_)), ...);
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
     }(std::make_index_sequence<size>{});
   }
 
@@ -4512,12 +4649,12 @@ namespace detail {
 template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
-  using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
   using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
 };
 template <class Plan, class Session>
 struct columns_of_plan<Plan, Session, false> {
-  using type = column_set<std::tuple<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail
@@ -4543,10 +4680,10 @@ struct batch_part {
   position delivered;        // epoch and step as the consumer counts them
 
   batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
-  /// A whole step without lanes: positions from `from` on, and nothing to compute.
-  batch_part(std::uint64_t from, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+  /// A whole step without lanes: positions from `base` on, and nothing to compute.
+  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
              position place) noexcept
-      : view(from, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
+      : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
   [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
@@ -5120,12 +5257,10 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
 /// The chain of a plan's value stages over an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
-  return std::apply(
-      [&](const auto&... stages) {
-        return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
-                                                                 stages...);
-      },
-      p.stages());
+  return p.stages().apply([&](const auto&... stages) {
+    return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
+                                                             stages...);
+  });
 }
 
 }  // namespace penstock::inline v0_1
@@ -5277,10 +5412,8 @@ class state_reader {
       name(key);
       value = number();
       if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, "this state is of version " + std::to_string(value) +
-                                     " and this library reads up to " +
-                                     std::to_string(state::current_version) +
-                                     "; use the library that wrote it, or a newer one");
+        throw error(errc::state, {"this state is of version ", value, " and this library reads up to ",
+                                  state::current_version, "; use the library that wrote it, or a newer one"});
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
@@ -5333,7 +5466,7 @@ class state_reader {
   }
   [[noreturn]] void fail(const std::string& wanted) const {
     throw error(errc::state,
-                "this is no state of a penstock run, or it was cut or edited: expected " + wanted)
+                {"this is no state of a penstock run, or it was cut or edited: expected ", wanted})
         .at_offset(at_);
   }
 
@@ -5393,9 +5526,9 @@ class chunk_feed {
   using placement_type = placement<binding>;
 
   chunk_feed(const Plan& p, std::uint64_t chunk)
-      : orders_(std::make_shared<const orders_type>(make_orders(p))), chunk_(chunk) {
+      : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
@@ -5407,7 +5540,7 @@ class chunk_feed {
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
       if constexpr (parts::has_cursor) {
-        const auto& buffer = std::get<in::cursor>(p.stages());
+        const auto& buffer = detail::at<in::cursor>(p.stages());
         cursor_ = position_buffer(buffer.capacity, buffer.seed);
       }
     }
@@ -5719,30 +5852,39 @@ inline constexpr bool mixed_after = [] {
   return found;
 }();
 
+/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
+inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
+  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
+}
+
+/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const std::tuple<Stages...>& stages) {
+auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    // take and skip count for all ranks together
     if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
       return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
           nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
     else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages);
+      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
+                                          stage.part);
     else if constexpr (part_of_kind<type, cursor_tag>)
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
-                                          stages);
+                                          stages, dealt);
     else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
-      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), stage.count), stages);
-    else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), stage.count), stages);
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
+    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = rank_share(stage.count, dealt);
+      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag>)
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
+                                          stages, dealt);
     else
-      return nest_front<Item, I + 1, End>(std::move(up), stages);
+      return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
   }
 }
 
@@ -5999,9 +6141,11 @@ struct device_of {
 template <class Plan>
 struct device_of<Plan, true> {
   using in = typename plan_parts<Plan>::in;
-  using type = typename std::tuple_element_t<in::template place<device_tag>,
-                                             typename plan_parts<Plan>::stages>::device_type;
-  static type get(const Plan& p) { return std::get<in::template place<device_tag>>(p.stages()).device_value; }
+  using type = typename detail::type_at<in::template place<device_tag>,
+                                        typename plan_parts<Plan>::stages>::device_type;
+  static type get(const Plan& p) {
+    return detail::at<in::template place<device_tag>>(p.stages()).device_value;
+  }
 };
 
 /// What a plan over an indexed source has of a front: nothing.
@@ -6068,7 +6212,7 @@ class direct_feed {
 
   explicit direct_feed(const Plan& p) {
     auto orders = make_sample_orders(p);
-    const auto& batch = std::get<in::batch>(p.stages());
+    const auto& batch = detail::at<in::batch>(p.stages());
     const world part = world_of(p);
     if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
       throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
@@ -6080,13 +6224,13 @@ class direct_feed {
              .policy = batch.at_end};
     mine.check();
     auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ =
-        std::make_shared<const arithmetic>(arithmetic{std::move(orders), mine, std::move(steps_orders)});
+    shared_ = std::shared_ptr<const arithmetic>(
+        new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
     whole_ = mine.whole();
     if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = std::get<in::template place<steps_tag>>(p.stages()).count;
+      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
     if constexpr (parts::has_cursor) {
-      const auto& buffer = std::get<in::cursor>(p.stages());
+      const auto& buffer = detail::at<in::cursor>(p.stages());
       cursor_ = position_buffer(buffer.capacity, buffer.seed);
     }
     if (fixed_steps_ && shared_->steps_orders.size() == 0)
@@ -6228,9 +6372,9 @@ class direct_feed {
   }
   void add_plain(placement_type& p, std::uint64_t count, position at) {
     const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
-    std::uint64_t from = at.index * global + whole_.begin, row = 0, step = step_;
-    for (const std::uint64_t end = step + count; step != end; ++step, from += global, row += slots)
-      p.parts.emplace_back(from, row, slots, global, position{epoch, step});
+    std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
+    for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
+      p.parts.emplace_back(base, row, slots, global, position{epoch, step});
     p.slots = row;
     step_ = step - 1;
     go_on();
@@ -6604,6 +6748,48 @@ inline double cgroup_quota() {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/thread.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread that runs one member function, and is joined when this goes. Not std::jthread, which compiles a
+/// hundred functions for each thing that it may run.
+class joined_thread {
+ public:
+  joined_thread() = default;
+  joined_thread(const joined_thread&) = delete;
+  joined_thread& operator=(const joined_thread&) = delete;
+  ~joined_thread() { join(); }
+
+  /// Calls `(object.*Member)()`, which does not throw. std::system_error where no thread is to be had.
+  template <auto Member, class T>
+  void start(T& object) {
+    begin(
+        [](void* it) noexcept -> void* {
+          (static_cast<T*>(it)->*Member)();
+          return nullptr;
+        },
+        &object);
+  }
+  [[nodiscard]] bool joinable() const noexcept { return runs_; }
+  void join() noexcept {
+    if (runs_) ::pthread_join(id_, nullptr);
+    runs_ = false;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
+    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
+      throw std::system_error(code, std::generic_category());
+    runs_ = true;
+  }
+
+  pthread_t id_{};
+  bool runs_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
@@ -6623,7 +6809,7 @@ class read_ahead {
     reader_ = &reader;
     feed_ = feed;
     samples_ = samples;
-    if (own_thread) thread_ = std::jthread([this] { follow(); });
+    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
   }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots) {
@@ -6679,7 +6865,7 @@ class read_ahead {
     std::unique_lock held(lock_);
     while (!stop_ && behind()) ask_once(held);
   }
-  void follow() {
+  void follow() noexcept {
     std::unique_lock held(lock_);
     while (!stop_) {
       if (behind()) {
@@ -6702,7 +6888,7 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  std::jthread thread_;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6721,11 +6907,13 @@ class watchdog_thread {
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
   ~watchdog_thread() { stop(); }
 
-  /// `explain(line)` appends what is being worked on; it is called from the watchdog's thread.
-  template <class Explain>
-  void start(Explain explain) {
+  /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
+  using explain_type = void (*)(const void* what, std::string& line);
+  void start(explain_type explain, const void* what) {
     if (after_.count() <= 0) return;
-    thread_ = std::jthread([this, explain = std::move(explain)] { watch(explain); });
+    explain_ = explain;
+    what_ = what;
+    thread_.start<&watchdog_thread::watch>(*this);
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -6758,8 +6946,7 @@ class watchdog_thread {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }
 
-  template <class Explain>
-  void watch(const Explain& explain) {
+  [[gnu::cold]] void watch() {
     std::unique_lock held(lock_);
     std::uint64_t last = 0;
     std::chrono::milliseconds waited{0};
@@ -6778,9 +6965,9 @@ class watchdog_thread {
       if (stop_ || !waiting_ || wait_ != before) continue;
       waited += period();
       if (waited % after_ >= period()) continue;
-      std::string line = "penstock: no batch for " + std::to_string(waited.count() / 1000) + "." +
-                         std::to_string(waited.count() % 1000 / 100) + " s; waiting for ";
-      explain(line);
+      std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
+                                       waited.count() % 1000 / 100, " s; waiting for "});
+      explain_(what_, line);
       line += "\n";
       std::fputs(line.c_str(), stderr);
       ++lines_;
@@ -6792,7 +6979,9 @@ class watchdog_thread {
   std::condition_variable changed_;
   bool waiting_ = false, stop_ = false;
   std::uint64_t wait_ = 0, lines_ = 0;
-  std::jthread thread_;
+  explain_type explain_ = nullptr;
+  const void* what_ = nullptr;
+  joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6863,21 +7052,21 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (value_stage<Stage>) add(text_of_stage(stage));
   };
-  std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
 }
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
 template <std::size_t Stages>
-void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
-                  const char* otherwise) {
+[[gnu::cold]] void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
+                                const char* otherwise) {
   bool any = false;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
     if (index == worker_counts<Stages>::nothing) continue;
     const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
-    line += (any ? "; worker " : "worker ") + std::to_string(i) + ", which evaluates " +
-            (count == 1 ? "position " : "one of " + std::to_string(count) + " samples from position ") +
-            std::to_string(index);
+    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
+    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
+    detail::append(line, {"position ", index});
     any = true;
   }
   if (!any) line += otherwise;
@@ -6954,7 +7143,7 @@ class engine {
     front_.stop();
     if constexpr (hints) ahead_.stop();
     watchdog_.stop();
-    threads_.clear();  // joins
+    for (std::size_t i = 0; works_ && i < counts_.size(); ++i) works_[i].thread.join();
   }
 
   /// Opens what there is room for, so that workers begin before the first batch is asked for.
@@ -6990,10 +7179,10 @@ class engine {
     if (delivered_ == opened_) {
       if (stopped() || !feed_.more()) return nullptr;
       throw error(errc::argument,
-                  "you hold " + std::to_string(pool_.out()) + " of " + std::to_string(pool_.made()) +
-                      (parts_per_block_ == 1 ? " batches" : " blocks of batches") +
-                      " and ask for another; let one go, or raise the depth with prefetch(n) after batch" +
-                      (options_.memory ? " or memory(bytes)" : ""));
+                  {"you hold ", pool_.out(), " of ", pool_.made(),
+                   (parts_per_block_ == 1 ? " batches" : " blocks of batches"),
+                   " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
+                   (options_.memory ? " or memory(bytes)" : "")});
     }
     if (!wait_for(delivered_)) return nullptr;
     payload_type* p = in_ring_[place(delivered_++)];
@@ -7064,11 +7253,9 @@ class engine {
   static constexpr bool hints =
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
-  // a failure of the source itself
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;
+  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle =
       parts::forward ? "the source's next sample" : "a worker to take up the batch";
-  static constexpr std::uint64_t fast_wait_ns = 200'000;
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -7078,19 +7265,20 @@ class engine {
 
   /// What the ring asks of one worker.
   struct alignas(64) work {
-    engine& self;
-    counts_type& counts;
+    engine* self = nullptr;
+    counts_type* counts = nullptr;
     typename chain_type::worker scratch{};
     std::uint64_t wait_begin = 0;
+    joined_thread thread{};
 
-    work(engine& e, counts_type& c) : self(e), counts(c) {}
-    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self.evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self.finish(s); }
+    void serve() noexcept { self->ring_.serve(*this); }
+    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
+    void finish(std::uint64_t s) noexcept { self->finish(s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts.room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
     }
   };
 
@@ -7161,7 +7349,7 @@ class engine {
   [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
     if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
     if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(std::get<parts::in::batch>(p.stages()).size, 4096);
+      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
     } else {
       const std::uint64_t bytes = sample_bytes();
       return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
@@ -7171,22 +7359,27 @@ class engine {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
 
+  static void explain(const void* self, std::string& line) {
+    explain_wait(line, static_cast<const engine*>(self)->counts_, idle);
+  }
   void start_threads() {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
-    if (count == 0) here_.emplace(*this, counts_[0]);
-    for (unsigned i = 0; i < count; ++i) works_.emplace_back(*this, counts_[i]);
+    works_.reset(new work[counts_.size()]);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      works_[i].self = this;
+      works_[i].counts = &counts_[i];
+    }
     try {
-      threads_.reserve(count);
-      for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { ring_.serve(works_[i]); });
+      for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
-      if (count != 0) watchdog_.start([this](std::string& line) { explain_wait(line, counts_, idle); });
+      if (count != 0) watchdog_.start(explain, this);
     } catch (const std::system_error& e) {
       stop();
-      throw error(errc::io, std::string("a worker thread could not be started (") + e.what() +
-                                "); ask for fewer with workers(n)");
+      throw error(errc::io,
+                  {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
     } catch (...) {
       stop();
       throw;
@@ -7224,8 +7417,8 @@ class engine {
 
  private:
   [[nodiscard]] bool wait_for(std::uint64_t s) {
-    if (here_) {
-      ring_.serve_here(*here_, s);
+    if (*options_.workers == 0) {
+      ring_.serve_here(works_[0], s);
       return !stopped();
     }
     if (ring_.is_ready(s)) return !stopped();
@@ -7233,7 +7426,7 @@ class engine {
     watchdog_.begin_wait();
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
-    if (crowded_ && begin - last_wait_ns_ < fast_wait_ns) {
+    if (crowded_ && begin - last_wait_ns_ < 200'000) {
       const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
       for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
     }
@@ -7249,7 +7442,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts.grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -7265,16 +7458,16 @@ class engine {
                               end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
           if (begin_row >= end_row) continue;
           samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, w.counts, begin_row, end_row,
+          evaluator_.write_slots(p, part, w.scratch, *w.counts, begin_row, end_row,
                                  times && begin_row == first);
         }
       } else {
         samples = p.parts[0].valid;
-        evaluator_.write_rows(p, w.scratch, w.counts, times);
+        evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts.add(samples, detail::now_ns() - begin);
-    if (times) w.counts.publish(w.scratch);
+    w.counts->add(samples, detail::now_ns() - begin);
+    if (times) w.counts->publish(w.scratch);
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
@@ -7286,14 +7479,13 @@ class engine {
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts.input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, w.counts, *items, times);
+      evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
       return part.valid;
-    } else {
-      return 0;
     }
+    return 0;
   }
 
   void finish(std::uint64_t s) noexcept {
@@ -7341,12 +7533,10 @@ class engine {
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
-  std::optional<work> here_;
-  std::deque<work> works_;
+  std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
-  std::vector<std::jthread> threads_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -7474,10 +7664,10 @@ namespace detail {
 
 /// The selection that the stages at places [First, Last) of a plan make.
 template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const std::tuple<Stages...>& stages) {
+selection select_between(const pack<Stages...>& stages) {
   selection all;
   const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = std::get<I>(stages);
+    const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
@@ -7547,17 +7737,17 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
-      const auto& batch = std::get<parts::in::batch>(p.stages());
+      const auto& batch = detail::at<parts::in::batch>(p.stages());
       batch_size_ = batch.size;
       if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument, "a global step has 1 to 2^32 - 1 samples, and batch(" +
-                                        std::to_string(batch_size_) + ") makes it larger")
+        throw error(errc::argument,
+                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
             .in_stage("batch");
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument, "steps(" + std::to_string(*fixed) +
-                                        "): a take after batch leaves fewer batches in an epoch; remove it")
+        throw error(errc::argument,
+                    {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
             .in_stage("steps");
     }
   }
@@ -7717,15 +7907,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         pieces_ = 0;
         row_ = 0;
       }
-      switch (find_in_chunk()) {
-        case selection::verdict::pass:
-          return true;
-        case selection::verdict::end:
-          end_pass();
-          break;
-        case selection::verdict::drop:
-          leave_chunk();
-          break;
+      const selection::verdict found = find_in_chunk();
+      if (found == selection::verdict::pass) return true;
+      try {
+        found == selection::verdict::end ? end_pass() : leave_chunk();
+      } catch (...) {
+        engine.request_stop();  // the place is between two chunks: nothing may go on from there
+        throw;
       }
     }
     return false;
@@ -8083,7 +8271,7 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any.
+/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -8170,7 +8358,7 @@ class run {
   };
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(std::make_shared<core_type>(p, options, std::move(token))) {
+      : core_(new core_type(p, options, std::move(token))) {
     check_lockstep(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
@@ -8360,8 +8548,8 @@ class run {
   void check_lockstep(const Plan& p) const {
     if constexpr (parts::batched && !lockstep<Plan>) {
       if (world_of(p).size > 1)
-        throw error(errc::argument, "ranks would do different numbers of batches: `lockstep` is lost by " +
-                                        loser(p) + "; write steps(n) after batch");
+        throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
+                                     loser(p), "; write steps(n) after batch"});
     }
   }
   static std::string loser(const Plan& p) {
@@ -8376,14 +8564,14 @@ class run {
         found = true;
       }
     };
-    std::apply([&](const auto&... stages) { (one(stages), ...); }, p.stages());
+    p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
     return name;
   }
 
   void restore(const penstock::state& s) {
     const Plan& p = core_->engine.plan();
     const auto refuse = [](const std::string& why) {
-      throw error(errc::state, "this state cannot be continued here: " + why);
+      throw error(errc::state, {"this state cannot be continued here: ", why});
     };
     if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
     if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
@@ -8401,7 +8589,7 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (std::get<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
+      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
         refuse("its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
@@ -8735,6 +8923,170 @@ class progress {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/observe/verdict.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What holds a training loop back.
+enum class bottleneck : std::uint8_t {
+  unknown,   ///< too little was seen
+  consumer,  ///< the loop itself: data are always there
+  io,        ///< reading
+  cpu,       ///< a stage that computes
+  jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
+};
+
+[[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
+  constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
+                                        "jitter-bound"};
+  return names[static_cast<std::size_t>(b)];
+}
+
+/// Why a loop is as fast as it is, and what follows.
+struct verdict {
+  bottleneck limit = bottleneck::unknown;
+  double stall = 0;          ///< share of its time that the consumer waited
+  double busy = 0;           ///< share of their time that workers evaluated
+  std::string busiest;       ///< the stage that takes most of it
+  double busiest_share = 0;  ///< of the time of all stages
+  std::string advice;        ///< one sentence
+};
+
+namespace detail {
+
+inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
+
+/// Differences, so that a run is judged by what it did lately.
+inline run_counters since(run_counters now, const run_counters& before) {
+  now.samples -= before.samples;
+  now.bytes -= before.bytes;
+  now.batches -= before.batches;
+  now.seconds -= before.seconds;
+  now.stall_seconds -= before.stall_seconds;
+  now.worker_busy_seconds -= before.worker_busy_seconds;
+  now.waiting_for_room -= before.waiting_for_room;
+  now.waiting_for_input -= before.waiting_for_input;
+  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
+    now.stages[i].samples -= before.stages[i].samples;
+    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
+  }
+  return now;
+}
+
+inline std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
+  return text;
+}
+
+}  // namespace detail
+
+/// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
+/// are the workers busy, and with which stage; if they are not, do they wait for input or for room.
+///
+/// `before`: counters taken earlier in the same run; what came since then is judged. Without workers the
+/// consumer evaluates itself, and its waiting is all of the work. Cost: nothing to the run. Throws
+/// `std::bad_alloc` only.
+///
+///     const auto why = judge(run.counters());
+///     if (why.limit == bottleneck::io) ...
+[[nodiscard]] inline verdict judge(const run_counters& counters, const run_counters& before = {}) {
+  const run_counters c = detail::since(counters, before);
+  verdict v;
+  if (c.batches == 0 || c.seconds <= 0) {
+    v.advice = "nothing was delivered yet; ask again after some batches";
+    return v;
+  }
+  const unsigned threads = std::max(1u, c.workers);
+  v.stall = c.stall_seconds / c.seconds;
+  double all = 0;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < c.stages.size(); ++i) {
+    all += c.stages[i].busy_seconds;
+    if (c.stages[i].busy_seconds > c.stages[most].busy_seconds) most = i;
+  }
+  if (!c.stages.empty() && all > 0) {
+    v.busiest = c.stages[most].name;
+    v.busiest_share = c.stages[most].busy_seconds / all;
+  }
+  v.busy = c.worker_busy_seconds / (c.seconds * threads);
+  // Without workers the time that the consumer evaluates is the time it waits.
+  const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
+  if (waited < detail::little_stall) {
+    v.limit = bottleneck::consumer;
+    v.advice = "the loop gets its batches without waiting: the time is in the training step";
+    return v;
+  }
+  const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
+  const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
+  const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
+  if (c.workers != 0 && room > 0.25 && room > input) {
+    v.limit = bottleneck::jitter;
+    v.advice =
+        "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
+        "them ready with prefetch(n) after batch, or make batches larger";
+    return v;
+  }
+  if (input > 0.5 || most == 0) {
+    v.limit = bottleneck::io;
+    v.advice = input > 0.5
+                   ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
+                     "open several plans over parts of the data"
+                   : "most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
+                     "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)";
+    return v;
+  }
+  v.limit = bottleneck::cpu;
+  v.advice = "most of the work is '" + v.busiest + "': " +
+             (c.workers == 0 ? "give it threads with workers(n)"
+                             : "give it more workers if there are processors, make it cheaper, or do it once "
+                               "when the data are packed");
+  return v;
+}
+
+/// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
+/// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
+[[nodiscard]] inline verdict judge_against(const run_counters& real, const run_counters& without_reading) {
+  verdict v = judge(real);
+  const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
+  if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
+  if (free_rate > 1.2 * rate) {
+    if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
+    v.advice = "without reading the loop is " + detail::percent(free_rate / rate - 1) + " faster: " +
+               (v.limit == bottleneck::jitter
+                    ? "reads take unequal times; raise prefetch(n)"
+                    : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
+  } else if (v.limit == bottleneck::io) {
+    v.limit = bottleneck::cpu;
+    v.advice = "without reading the loop is no faster: what comes after reading holds it back";
+  }
+  return v;
+}
+
+/// The counters of a run in words: rates, what each stage took, and the verdict.
+[[nodiscard]] inline std::string report(const run_counters& counters, const run_counters& before = {}) {
+  const run_counters c = detail::since(counters, before);
+  const verdict v = judge(counters, before);
+  char line[256];
+  std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
+                static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
+                c.bytes_per_second() * 1e-6, c.workers);
+  std::string text = line;
+  double all = 0;
+  for (const stage_counters& s : c.stages) all += s.busy_seconds;
+  for (const stage_counters& s : c.stages) {
+    const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
+    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9.2f us a sample\n", s.name.c_str(),
+                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
+    text += line;
+  }
+  text += "consumer waited " + detail::percent(v.stall) + ", workers busy " + detail::percent(v.busy) + "\n" +
+          std::string(to_string(v.limit)) + ": " + v.advice + "\n";
+  return text;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/detail/digit_network.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -8855,7 +9207,7 @@ class permutation {
 
   constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
     if (n > max_size) {
-      throw error(errc::argument, "a permutation has at most 2^63 positions, not " + std::to_string(n));
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
     }
     if (n <= table_size) {
       fill_table(key);
@@ -8953,7 +9305,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      auto all = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }
@@ -8986,13 +9338,12 @@ class repeat_order {
   [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
-      throw error(errc::argument, "repeat() without end has only epoch 0, not " + std::to_string(epoch) +
-                                      "; write repeat(k) where epochs are wanted")
+      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
+                                   "; write repeat(k) where epochs are wanted"})
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
-      throw error(errc::argument, "epoch " + std::to_string(epoch) + " of repeat(" + std::to_string(times_) +
-                                      ") is beyond 64 bits")
+      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
           .in_stage("repeat");
     }
     return epoch * times_;
@@ -9103,7 +9454,7 @@ struct shard_stage {
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return "shard(rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) + ")";
+    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -9333,7 +9684,7 @@ class windowed_shuffle_order {
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
-      : seed_(seed), window_(window), lanes_(lane_count), recent_(std::make_shared<recent>()) {
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -9341,16 +9692,13 @@ class windowed_shuffle_order {
     if (window_ == 0)
       throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
     if (lanes_ == 0 || lanes_ > most_lanes) {
-      throw error(errc::argument, "lanes(" + std::to_string(lanes_) + ") is not in [1, 2^24]")
-          .in_stage("shuffle");
+      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
     }
-    starts_ =
-        in.starts
-            ? std::move(in.starts)
-            : std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, in.size});
+    starts_ = in.starts ? std::move(in.starts)
+                        : std::shared_ptr<const std::vector<std::uint64_t>>(
+                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
     if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-      throw error(errc::argument, "shard boundaries do not run from 0 to " + std::to_string(in.size))
-          .in_stage("shuffle");
+      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
     }
   }
 
@@ -9384,8 +9732,8 @@ class windowed_shuffle_order {
     for (const entry& known : recent_->entries) {
       if (known.table && known.epoch == epoch) return known.table;
     }
-    auto made = std::make_shared<const detail::shuffle_table>(*starts_, window_, lanes_,
-                                                              detail::shuffle_key(seed_, epoch));
+    std::shared_ptr<const detail::shuffle_table> made(
+        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
     recent_->entries[recent_->oldest] = {epoch, made};
     recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
     return made;
@@ -9402,7 +9750,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
-  [[nodiscard]] std::string describe() const { return "shuffle(seed " + std::to_string(seed) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -9420,8 +9768,8 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle(seed " + std::to_string(seed) + ", window " + std::to_string(shards) +
-           (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)) + ")";
+    return detail::text({"shuffle(seed ", seed, ", window ", shards,
+                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -9490,7 +9838,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>(1, 0);
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }
@@ -9524,7 +9872,7 @@ struct skip_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "skip(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -9568,7 +9916,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    auto cut = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);
@@ -9600,7 +9948,7 @@ struct take_stage {
   static constexpr bool counts_only = true;
 
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
-  [[nodiscard]] std::string describe() const { return "take(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, count);
@@ -9687,7 +10035,7 @@ struct facts_list<Context, Stage, Rest...> {
   using next = typename fold_context<Context, Stage>::type;
   template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F& f, const Tuple& stages) {
-    f(std::get<I>(stages), Context::facts, next::facts);
+    f(at<I>(stages), Context::facts, next::facts);
     facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
   }
 };
@@ -9720,7 +10068,7 @@ template <class Source, class... Stages>
     if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
-    using batch = std::tuple_element_t<parts::in::batch, typename parts::stages>;
+    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -9739,7 +10087,7 @@ template <class Source, class... Stages>
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
-    text += std::get<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+    text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
   return text + "\n";
@@ -9840,28 +10188,30 @@ template <class V>
 std::string value_text(const V& value) {
   using type = std::remove_cvref_t<V>;
   if constexpr (blob<type>) {
-    return std::to_string(value.size()) + " bytes: " + first_bytes(value.finish());
+    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
   } else if constexpr (array_expression<type>) {
     const auto view = penstock::finish(value);
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(view.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
   } else if constexpr (requires {
                          value.shape();
                          value.values();
                        }) {
-    return "array of shape " + to_string(value.shape()) + ": " + first_bytes(std::as_bytes(value.values()));
+    return detail::text(
+        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
     const std::string_view text = value;
-    return std::to_string(text.size()) + " characters: " + first_bytes(bytes_of(text));
+    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
   } else if constexpr (requires {
                          value.size();
                          std::as_bytes(std::span(value.data(), value.size()));
                        }) {
-    return std::to_string(value.size()) +
-           " values: " + first_bytes(std::as_bytes(std::span(value.data(), value.size())));
+    return detail::text(
+        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
   } else {
-    return "a value of " + std::to_string(sizeof(type)) + " bytes";
+    return detail::text({"a value of ", sizeof(type), " bytes"});
   }
 }
 
@@ -9908,12 +10258,12 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).item = &item;
     chain.evaluate({0, 0}, worker, sink, untimed{});
-    return "sample 0\n" + (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
     if (index >= orders.size())
-      return "position 0:" + std::to_string(index) + " is beyond the end: there are " +
-             std::to_string(orders.size()) + " samples\n";
+      return detail::text(
+          {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = p.source().open();
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
@@ -9925,8 +10275,8 @@ template <class Source, class... Stages>
     chain.evaluate({0, index}, worker, sink, untimed{});
     std::string key = std::to_string(binding(index).index);
     if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return "sample at position 0:" + std::to_string(index) + ", key " + key + "\n" +
-           (text.empty() ? "  dropped by a filter\n" : text);
+    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+                         (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
 /// The same for a source alone.
@@ -10051,12 +10401,12 @@ class from_source {
     std::shared_ptr<const Range> range_;
   };
 
-  explicit from_source(Range range) : range_(std::make_shared<const Range>(std::move(range))) {}
+  explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "from(" + std::to_string(size()) + " samples in memory)";
+    return detail::text({"from(", size(), " samples in memory)"});
   }
   /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
   /// and last MiB.
@@ -10160,14 +10510,14 @@ class from_forward_source {
     std::optional<cursor> cursor_;
   };
 
-  explicit from_forward_source(Range range) : range_(std::make_shared<shared_range>(std::move(range))) {}
+  explicit from_forward_source(Range range) : range_(new shared_range(std::move(range))) {}
 
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
   [[nodiscard]] reader open() const {
     if constexpr (copied)
-      return reader(std::make_shared<shared_range>(range_->range));
+      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
     else
       return reader(range_);
   }
@@ -10236,10 +10586,10 @@ namespace detail {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
-    throw error(errc::argument, std::string(who) +
-                                    ": the starts of shards must ascend from 0 to the number of samples, " +
-                                    std::to_string(size));
-  return std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+    throw error(errc::argument,
+                {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
+  return std::shared_ptr<const std::vector<std::uint64_t>>(
+      new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 }  // namespace detail
@@ -10299,7 +10649,7 @@ class generated_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return "generated(" + std::to_string(size_) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     penstock::fingerprint sum;
@@ -10406,7 +10756,7 @@ template <class T>
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return std::string("0x") + hex[code >> 4] + hex[code & 15]; };
+    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
     throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
                    " was asked for; see idx<T>",
                2);
@@ -10456,8 +10806,7 @@ namespace detail {
 /// file.
 [[nodiscard]] inline buffer read_whole_file(const std::string& path) {
   const auto failed = [&](const char* what) {
-    return error(errc::io,
-                 std::string("the file cannot be ") + what + ": " + std::generic_category().message(errno))
+    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
         .in_file(path);
   };
   struct descriptor {
@@ -10560,14 +10909,12 @@ class idx_source {
 
   /// Takes the bytes of a file; `path` is for messages.
   idx_source(buffer bytes, std::string path)
-      : file_(std::make_shared<const detail::idx_file>(
-            detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(" + file_->path + ", " + std::to_string(file_->rows) + " rows of " + to_string(file_->row) +
-           ")";
+    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
   /// Of the size and the first and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -10616,13 +10963,13 @@ class idx_pair_source {
   idx_pair_source(idx_source<T> images, idx_source<Label> labels)
       : images_(std::move(images)), labels_(std::move(labels)) {
     if (labels_.file().row.rank() != 0)
-      throw error(errc::format, "the IDX file of labels must have one dimension, and its rows have shape " +
-                                    to_string(labels_.file().row))
+      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
+                                 to_string(labels_.file().row)})
           .in_file(labels_.file().path)
           .at_offset(3);
     if (images_.size() != labels_.size())
-      throw error(errc::format, "there are " + std::to_string(labels_.size()) + " labels for the " +
-                                    std::to_string(images_.size()) + " images of " + images_.file().path)
+      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
+                                 " images of ", images_.file().path})
           .in_file(labels_.file().path)
           .at_offset(4);
   }
@@ -10630,7 +10977,7 @@ class idx_pair_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
-    return "idx(images " + images_.describe() + ", labels " + labels_.describe() + ")";
+    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
@@ -10725,8 +11072,8 @@ class manifest {
 
   manifest() : manifest(std::vector<shard>{}) {}
   explicit manifest(std::vector<shard> shards) {
-    auto made = std::make_shared<tables>();
-    auto begins = std::make_shared<std::vector<std::uint64_t>>();
+    std::shared_ptr<tables> made(new tables());
+    std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
     penstock::fingerprint mark;
     mark.add("manifest", shards.size());
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -11570,9 +11917,9 @@ class index_builder {
     const auto parts = split_member(m.path);
     if (!parts) return;
     if (m.sparse) {
-      throw error(errc::format, "'" + std::string(m.path) +
-                                    "' is a sparse file, which is stored with its holes left out; write the "
-                                    "archive without --sparse")
+      throw error(errc::format, {"'", m.path,
+                                 "' is a sparse file, which is stored with its holes left out; write the "
+                                 "archive without --sparse"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
@@ -11581,10 +11928,10 @@ class index_builder {
     if (marks_bad(lowered, m.size)) bad_ = true;
     const std::uint32_t suffix = number_of(lowered);
     if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-      throw error(errc::format, (reserved_suffix(lowered)
+      throw error(errc::format, {reserved_suffix(lowered)
                                      ? "WebDataset keeps this name for itself, no member may have it: '"
-                                     : "the sample has two members '") +
-                                    lowered + "'")
+                                     : "the sample has two members '",
+                                 lowered, "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
@@ -11661,7 +12008,7 @@ class index_builder {
 
   static void check_room(std::size_t used, const char* what) {
     if (used >= std::numeric_limits<std::uint32_t>::max()) {
-      throw error(errc::format, std::string("a shard may not have more than 4,294,967,295 ") + what);
+      throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
     }
   }
 
@@ -11824,7 +12171,7 @@ class output_file {
     static std::atomic<std::uint64_t> count{0};
     const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
-    return std::to_string(::getpid()) + "-" + std::to_string(drawn);
+    return detail::text({::getpid(), "-", drawn});
   }
 
   void flush() {
@@ -11843,8 +12190,7 @@ class output_file {
 
   [[nodiscard]] error failure(std::string_view doing) const {
     const int code = errno;
-    return error(errc::io, "cannot " + std::string(doing) + ": " + std::generic_category().message(code))
-        .in_file(path_);
+    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
   }
 
   std::string path_;
@@ -11943,7 +12289,7 @@ class loaded_index {
       made->mapped_ = {static_cast<const std::byte*>(where), size};
       return checked(std::move(made), made->mapped_);
     }
-    auto copy = std::make_shared<buffer>(size);
+    std::shared_ptr<buffer> copy(new buffer(size));
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
     return from_buffer(std::move(copy));
   }
@@ -12062,7 +12408,7 @@ void append_block(buffer& out, std::string_view prefix, std::string_view name, s
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + std::to_string(rest).size();
   if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
-  return std::to_string(length) + " " + std::string(key) + "=" + std::string(value) + "\n";
+  return detail::text({length, " ", key, "=", value, "\n"});
 }
 
 /// The header of a regular file, after a pax header where its name or size needs one.
@@ -12170,7 +12516,7 @@ class tar_writer {
     if constexpr (to_file) written = sink_->commit();
     const buffer index = index_.finish(written);
     if (options_.index && !detail::tar::keep_index(name_, index.view())) {
-      throw error(errc::io, "cannot write the index " + detail::tar::index_path(name_)).in_file(name_);
+      throw error(errc::io, {"cannot write the index ", detail::tar::index_path(name_)}).in_file(name_);
     }
     sink_.reset();
     return {name_, written_, index_.samples(), index_.payload(),
@@ -12479,14 +12825,15 @@ class synthetic_source {
     const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
     for (std::uint64_t i = 0; i <= options.shards; ++i)
       starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-    starts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(starts));
+    starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
+        new const std::vector<std::uint64_t>(std::move(starts)));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const {
-    return "synthetic(" + std::to_string(options_.samples) + " samples of " + std::to_string(options_.bytes) +
-           " bytes, " + std::to_string(options_.cost.count()) + " ns each)";
+    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
+                         options_.cost.count(), " ns each)"});
   }
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
@@ -12537,7 +12884,7 @@ inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr int deepest = 64;
 
 [[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, what + " in the name pattern '" + std::string(pattern) + "'");
+  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
@@ -12731,9 +13078,7 @@ inline std::string_view advice(int code) noexcept {
 }
 
 inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, std::string("cannot ") + std::string(doing) + ": " + sentence(code) +
-                             std::string(advice(code)))
-      .in_file(path);
+  return error(errc::io, {"cannot ", doing, ": ", sentence(code), advice(code)}).in_file(path);
 }
 
 /// A descriptor that is closed when it goes.
@@ -12784,8 +13129,7 @@ inline int open_quietly(const std::string& path) noexcept {
 inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                         const std::string& path) {
   if (offset > end || size > end - offset) {
-    throw error(errc::format, "the file ends at " + std::to_string(end) + ", but " + std::to_string(size) +
-                                  " bytes were wanted")
+    throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
         .in_file(path)
         .at_offset(offset);
   }
@@ -12838,7 +13182,7 @@ class descriptor_cache {
   }
 
   [[nodiscard]] lease use(object_id id) {
-    if (id >= paths_.size()) throw error(errc::argument, "there is no object " + std::to_string(id));
+    if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
     std::atomic<std::uint64_t>& word = words_[id];
     const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
     if ((before & open_bit) != 0) [[likely]] {
@@ -12888,9 +13232,8 @@ class descriptor_cache {
     const std::uint64_t word = words_[id].load(std::memory_order_acquire);
     if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
     if (seen_[id] != object_signature{} && seen_[id] != now) {
-      throw error(errc::io, "the file was changed while it was in use: it had " +
-                                std::to_string(seen_[id].size) + " bytes and has " +
-                                std::to_string(now.size) + " now; open the dataset again")
+      throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                             " bytes and has ", now.size, " now; open the dataset again"})
           .in_file(path);
     }
     seen_[id] = now;
@@ -13085,20 +13428,20 @@ class file {
   };
 
   explicit file(std::string_view pattern, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit file(std::vector<std::string> paths, file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   file(std::initializer_list<const char*> paths, file_options options = {})
       : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
-    return session(std::make_shared<state>(names_, options_.descriptors));
+    return session(std::shared_ptr<state>(new state(names_, options_.descriptors)));
   }
   [[nodiscard]] std::string describe() const {
-    return "file(" + (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) +
-           ")";
+    return detail::text(
+        {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern),
+         ")"});
   }
 
  private:
@@ -13432,42 +13775,69 @@ template <storage_session Session>
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// One loop whose rounds are done by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads) {
+    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    threads = std::min(threads, count_);
+    std::vector<pthread_t> others;
+    for (std::size_t i = 1; i < threads; ++i) {
+      others.reserve(threads);
+      pthread_t one{};
+      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
+      others.push_back(one);
+    }
+    take_rounds(this);
+    for (const pthread_t other : others) ::pthread_join(other, nullptr);
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  static void* take_rounds(void* given) noexcept {
+    auto& loop = *static_cast<parallel_loop*>(given);
+    while (!loop.failed_.load(std::memory_order_relaxed)) {
+      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= loop.count_) break;
+      try {
+        loop.work_(loop.what_, i);
+      } catch (...) {
+        const std::lock_guard lock(loop.mutex_);
+        if (i < loop.lowest_) {
+          loop.lowest_ = i;
+          loop.first_ = std::current_exception();
+        }
+        loop.failed_.store(true, std::memory_order_relaxed);
+      }
+    }
+    return nullptr;
+  }
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
 /// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
 /// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
 template <class Work>
 void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  std::size_t lowest = count;
-  std::exception_ptr first;
-  const auto run = [&] {
-    while (!failed.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= count) return;
-      try {
-        work(i);
-      } catch (...) {
-        const std::scoped_lock lock(mutex);
-        if (i < lowest) {
-          lowest = i;
-          first = std::current_exception();
-        }
-        failed.store(true, std::memory_order_relaxed);
-      }
-    }
-  };
-  if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  threads = std::min(threads, count);
-  std::vector<std::thread> others;
-  try {
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
-  } catch (...) {  // no more threads to be had: those there are do the work
-  }
-  run();
-  for (std::thread& other : others) other.join();
-  if (first) std::rethrow_exception(first);
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
 }
 
 }  // namespace detail::tar
@@ -13516,8 +13886,8 @@ struct shard_set {
         found[i] = state == index_state::good ? 1 : 0;
         headers[i] = header;
         if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, "the index " + index_path(names[i]) + " of the shard " + names[i] + " " +
-                                         to_text(state) + ", and index_policy::require allows no other")
+          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
+                                      to_text(state), ", and index_policy::require allows no other"})
               .in_file(names[i]);
         }
       }
@@ -13529,9 +13899,9 @@ struct shard_set {
     }
     for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
       const std::size_t i = missing[m];
-      auto built = std::make_shared<const buffer>(
+      std::shared_ptr<const buffer> built(new const buffer(
           foreign() ? build_foreign_index(session, static_cast<object_id>(i), names[i], policy)
-                    : build_index(session, static_cast<object_id>(i), names[i]));
+                    : build_index(session, static_cast<object_id>(i), names[i])));
       headers[i] = *index_header::load(built->view());
       signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
       if (!keep(i, *built)) in_memory[i] = std::move(built);
@@ -13613,13 +13983,13 @@ class open_indexes {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
-      throw error(errc::checksum, "the index " + index_path(entry.name) + " of the shard " + entry.name +
-                                      " " + to_text(index_state::damaged) +
-                                      ", and index_policy::require allows no other")
+      throw error(errc::checksum,
+                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
+                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built =
-        std::make_shared<const buffer>(build_index(session, static_cast<object_id>(shard), entry.name));
+    auto built = std::shared_ptr<const buffer>(
+        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
     set_->keep(shard, *built);
     return loaded_index::from_buffer(std::move(built));
   }
@@ -13828,8 +14198,7 @@ class member_blob {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
     if (into.size() != size_) {
-      throw error(errc::argument, "a member of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
+      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
     }
     worker_->read(member_, offset_, into);
   }
@@ -13922,6 +14291,9 @@ class webdataset {
         sink(detail::tar::tar_sample<worker>(w));
       } catch (error& e) {
         const auto& at = w.at;
+        // An offset without a file comes from a codec and counts from the field's first byte.
+        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
+          e.within("the field", at.touched);
         e.in_file(*at.url).for_key(at.tables->key(at.sample));
         e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
         throw;
@@ -13966,8 +14338,8 @@ class webdataset {
 
     [[nodiscard]] manifest::place locate(std::uint64_t index) const {
       if (index >= set_->shards.samples()) {
-        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                        std::to_string(set_->shards.samples()));
+        throw error(errc::argument,
+                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
       }
       return set_->shards.locate(index);
     }
@@ -14002,7 +14374,7 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(std::make_shared<const shard_set>(std::move(where), options.index, options.threads)) {}
+      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -14026,8 +14398,8 @@ class webdataset {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
       where = set_->where.describe();
-    return "webdataset(" + where + "): " + std::to_string(set_->shards.shards().size()) + " shards, " +
-           std::to_string(size()) + " samples, " + std::to_string(set_->shards.payload()) + " bytes";
+    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
+                         " samples, ", set_->shards.payload(), " bytes"});
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 
@@ -14664,11 +15036,11 @@ struct batch_stage {
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return "batch(" + std::to_string(size) + ", tail " +
-           (at_end == tail::drop  ? "drop"
-            : at_end == tail::pad ? "pad"
-                                  : "keep") +
-           ")";
+    return detail::text({"batch(", size, ", tail ",
+                         (at_end == tail::drop  ? "drop"
+                          : at_end == tail::pad ? "pad"
+                                                : "keep"),
+                         ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -14792,15 +15164,14 @@ std::size_t member_for(const S& sample) {
     const auto dot = member.rfind('.');
     if (!codec_claims<C>(dot == std::string_view::npos ? member : member.substr(dot + 1))) continue;
     if (found != sample.size())
-      throw error(errc::missing, "two members suit decode<" + std::string(C::codec_name) + ">: '" +
-                                     std::string(sample.name(found)) + "' and '" + std::string(member) +
-                                     "'; choose with fields<...>")
+      throw error(errc::missing, {"two members suit decode<", C::codec_name, ">: '", sample.name(found),
+                                  "' and '", member, "'; choose with fields<...>"})
           .for_key(sample.key());
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, "no member is the one for decode<" + std::string(C::codec_name) +
-                                   ">; choose with fields<...> or decode<field<\"name\", Codec>>")
+    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
+                                ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
         .for_key(sample.key());
   return found;
 }
@@ -14828,8 +15199,8 @@ template <class... Codecs>
 struct decode_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "decode";
-  using codecs = std::tuple<typename detail::field_codec<Codecs>::codec_type...>;
-  using scratch = std::tuple<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
+  using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};
@@ -14838,7 +15209,8 @@ struct decode_stage {
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
-    return decode_stage{codecs(std::move(options)...)};
+    return decode_stage{
+        detail::make_pack(typename detail::field_codec<Codecs>::codec_type(std::move(options))...)};
   }
 
   template <class V, class Call>
@@ -14849,11 +15221,11 @@ struct decode_stage {
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
-      using codec_type = std::tuple_element_t<0, codecs>;
-      return detail::run_codec(std::get<0>(codec_values), value.member(detail::member_for<codec_type>(value)),
-                               std::get<0>(c.scratch));
+      using codec_type = detail::type_at<0, codecs>;
+      return detail::run_codec(detail::at<0>(codec_values),
+                               value.member(detail::member_for<codec_type>(value)), detail::at<0>(c.scratch));
     } else {
-      return detail::run_codec(std::get<0>(codec_values), value, std::get<0>(c.scratch));
+      return detail::run_codec(detail::at<0>(codec_values), value, detail::at<0>(c.scratch));
     }
   }
 
@@ -14921,7 +15293,7 @@ struct decode_stage {
     if constexpr (which == detail::not_found)
       return get<I>(sample);
     else
-      return detail::run_codec(std::get<which>(codec_values), get<I>(sample), std::get<which>(c.scratch));
+      return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
   }
   template <class S, class Call, std::size_t... Is>
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
@@ -14934,11 +15306,10 @@ struct decode_stage {
     using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     for (std::size_t i = 0; i < sample.size(); ++i)
       if (std::string_view(sample.name(i)) == wanted::value)
-        return detail::run_codec(std::get<I>(codec_values), sample.member(i), std::get<I>(c.scratch));
+        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing,
-                "the sample has no member '" + std::string(wanted::value) + "'; it has: " + has)
+    throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})
         .for_key(sample.key());
   }
 };
@@ -15063,8 +15434,8 @@ template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-  throw error(errc::missing, "the sample has no member '" + std::string(wanted) +
-                                 "'; it has: " + (has.empty() ? "none" : has))
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(sample.key());
 }
 
@@ -15256,7 +15627,7 @@ struct map_field_stage {
       return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
-  [[nodiscard]] std::string describe() const { return "map<\"" + std::string(Name::value) + "\">"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
 
   template <class Context>
   static consteval mistake diagnose() {
@@ -15367,7 +15738,7 @@ struct memory_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.memory = value; }
-  [[nodiscard]] std::string describe() const { return "memory(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
@@ -15395,7 +15766,9 @@ struct pin_and_copy_stage {
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
   }
-  [[nodiscard]] std::string describe() const { return "pin_and_copy(" + device_value.describe() + ")"; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
 };
 
 inline constexpr pin_and_copy_stage<host> pin_and_copy{};
@@ -15420,7 +15793,7 @@ struct prefetch_stage {
     else
       options.ahead = value;
   }
-  [[nodiscard]] std::string describe() const { return "prefetch(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
@@ -15470,7 +15843,7 @@ struct seed_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
-  [[nodiscard]] std::string describe() const { return "seed(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
@@ -15505,7 +15878,7 @@ struct shuffle_buffer_stage {
                              : guarantee_set(guarantee::indexed);
   }
   [[nodiscard]] std::string describe() const {
-    return "shuffle_buffer(" + std::to_string(capacity) + ", seed " + std::to_string(seed) + ")";
+    return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -15536,7 +15909,7 @@ struct steps_stage {
   static constexpr std::string_view stage_name = "steps";
   std::uint64_t count = 0;
 
-  [[nodiscard]] std::string describe() const { return "steps(" + std::to_string(count) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"steps(", count, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("steps", count);
@@ -15651,7 +16024,7 @@ struct watchdog_stage {
     options.watchdog_ms = static_cast<std::uint64_t>(value.count());
   }
   [[nodiscard]] std::string describe() const {
-    return "watchdog(" + std::to_string(value.count()) + " ms" + ")";
+    return detail::text({"watchdog(", value.count(), " ms", ")"});
   }
 };
 
@@ -15672,7 +16045,7 @@ struct workers_stage {
   unsigned value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
-  [[nodiscard]] std::string describe() const { return "workers(" + std::to_string(value) + ")"; }
+  [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }
@@ -15784,8 +16157,7 @@ class mapped_file {
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {
-      if (id >= state_->names->names.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
       return known != nullptr ? *known : map(id);
     }
@@ -15817,18 +16189,20 @@ class mapped_file {
   };
 
   explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{expand_braces(pattern), std::string(pattern)})),
-        options_(options) {}
+      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
-      : names_(std::make_shared<shared_names>(shared_names{std::move(paths), {}})), options_(options) {}
+      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
   mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
       : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const { return session(std::make_shared<state>(names_, options_)); }
+  [[nodiscard]] session connect() const {
+    return session(std::shared_ptr<state>(new state(names_, options_)));
+  }
   [[nodiscard]] std::string describe() const {
-    return "mapped_file(" +
-           (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern) + ")";
+    return detail::text(
+        {"mapped_file(",
+         (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
   }
 
  private:
@@ -15871,8 +16245,7 @@ class memory_files {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, "the object ends at " + std::to_string(all.size()) + ", but " +
-                                      std::to_string(size) + " bytes were wanted")
+        throw error(errc::format, {"the object ends at ", all.size(), ", but ", size, " bytes were wanted"})
             .in_file(table_->names[id])
             .at_offset(offset);
       }
@@ -15901,18 +16274,17 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size())
-        throw error(errc::argument, "there is no object " + std::to_string(id));
+      if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
       return table_->contents[id];
     }
 
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(std::make_shared<table>()) {}
+  memory_files() : table_(new table()) {}
 
   memory_files& add(std::string_view name, bytes_view bytes) & {
-    auto copy = std::make_shared<buffer>(bytes.size());
+    std::shared_ptr<buffer> copy(new buffer(bytes.size()));
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
@@ -15932,7 +16304,7 @@ class memory_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
   [[nodiscard]] std::string describe() const {
-    return "memory_files(" + std::to_string(names().size()) + " objects)";
+    return detail::text({"memory_files(", names().size(), " objects)"});
   }
 
  private:
@@ -15941,7 +16313,7 @@ class memory_files {
       if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
     }
     // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
-    auto grown = std::make_shared<table>(*table_);
+    std::shared_ptr<table> grown(new table(*table_));
     grown->names.emplace_back(name);
     grown->contents.push_back(bytes);
     grown->owned.push_back(std::move(owner));
