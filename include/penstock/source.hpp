@@ -2,13 +2,17 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/index_policy.hpp>
+#include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/npy_rows.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>
+#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>

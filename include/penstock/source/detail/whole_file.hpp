@@ -17,34 +17,60 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
+/// A regular file that is open while this lives. Throws `errc::io` that names the file.
+class regular_file {
+ public:
+  explicit regular_file(const std::string& path)
+      : path_(&path), number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (number_ < 0) throw failed("opened");
+    struct stat status {};
+    const bool known = ::fstat(number_, &status) == 0;
+    if (known && S_ISREG(status.st_mode)) {
+      size_ = static_cast<std::uint64_t>(status.st_size);
+      return;
+    }
+    const error reason =
+        known ? error(errc::io, "this is not a regular file").in_file(path) : failed("opened");
+    ::close(number_);
+    throw reason;
+  }
+  regular_file(const regular_file&) = delete;
+  regular_file& operator=(const regular_file&) = delete;
+  ~regular_file() { ::close(number_); }
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// The first `into.size()` bytes.
+  void read(mutable_bytes into) const {
+    std::size_t filled = 0;
+    while (filled < into.size()) {
+      const auto got = ::read(number_, into.data() + filled, into.size() - filled);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw failed("read");
+      if (got == 0)
+        throw error(errc::io, "the file became shorter while it was read").in_file(*path_).at_offset(filled);
+      filled += static_cast<std::size_t>(got);
+    }
+  }
+
+ private:
+  [[nodiscard]] error failed(const char* what) const {
+    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
+        .in_file(*path_);
+  }
+
+  const std::string* path_;
+  int number_;
+  std::uint64_t size_ = 0;
+};
+
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
 /// file.
 [[nodiscard]] inline buffer read_whole_file(const std::string& path) {
-  const auto failed = [&](const char* what) {
-    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
-        .in_file(path);
-  };
-  struct descriptor {
-    int number;
-    ~descriptor() {
-      if (number >= 0) ::close(number);
-    }
-  };
-  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) throw failed("opened");
-  struct stat status {};
-  if (::fstat(file.number, &status) != 0) throw failed("opened");
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
-  buffer bytes(static_cast<std::size_t>(status.st_size));
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const auto got = ::read(file.number, bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failed("read");
-    if (got == 0)
-      throw error(errc::io, "the file became shorter while it was read").in_file(path).at_offset(filled);
-    filled += static_cast<std::size_t>(got);
-  }
+  const regular_file file(path);
+  buffer bytes(static_cast<std::size_t>(file.size()));
+  file.read(bytes.span());
   return bytes;
 }
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What sources of plain files share: the files as the plan saw them, the files of a run, and arrays in them
+/// that have not been read.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset when its plan was made. Shard `i` of the manifest is object `objects[i]`.
+template <storage Storage>
+struct known_files {
+  explicit known_files(Storage given) : where(std::move(given)) {}
+
+  Storage where;
+  manifest shards;
+  std::vector<object_id> objects;
+  std::vector<object_signature> signatures;  // by shard
+
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return where.names()[objects[shard]]; }
+};
+
+/// The files of a run. Each is compared with what the plan saw when it is first used.
+template <storage Storage>
+class open_files {
+ public:
+  using session_type = typename Storage::session;
+
+  explicit open_files(std::shared_ptr<const known_files<Storage>> known)
+      : known_(std::move(known)),
+        session_(known_->where.connect()),
+        seen_(std::make_unique<std::atomic<bool>[]>(known_->objects.size())) {}
+
+  /// The session, for reads of that shard. Takes no lock.
+  [[nodiscard]] session_type& session(std::size_t shard) const {
+    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
+      compare(shard);
+    }
+    return session_;
+  }
+  void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
+    session_.will_need(known_->objects[shard], offset, size);
+  }
+  /// The place of a sample; `errc::argument` where there is none.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= known_->shards.samples())
+      throw error(errc::argument,
+                  {"there is no sample ", index, ": the dataset has ", known_->shards.samples()});
+    return known_->shards.locate(index);
+  }
+
+ private:
+  void compare(std::size_t shard) const {
+    if (session_.signature(known_->objects[shard]) != known_->signatures[shard])
+      throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+          .in_file(known_->path(shard));
+    seen_[shard].store(true, std::memory_order_relaxed);
+  }
+
+  std::shared_ptr<const known_files<Storage>> known_;
+  mutable session_type session_;  // sessions may be used from many threads
+  std::unique_ptr<std::atomic<bool>[]> seen_;
+};
+
+/// A range of a file: a view where the session has one, else a copy in `room`.
+template <class Session>
+[[nodiscard]] bytes_view range_of(Session& session, object_id object, std::uint64_t offset,
+                                  std::uint64_t size, buffer& room) {
+  if constexpr (viewing_session<Session>) {
+    return session.view(object, offset, size);
+  } else {
+    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    session.read(object, offset, room.span());
+    return room.view();
+  }
+}
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+template <class Session>
+[[nodiscard]] std::uint64_t hash_of_file(Session& session, object_id object, std::uint64_t size) {
+  buffer room;
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  const std::uint64_t first = hash_bytes(size, range_of(session, object, 0, part, room));
+  return hash_bytes(first, range_of(session, object, size - part, part, room));
+}
+
+/// A shape that the type knows.
+template <std::uint64_t... Lengths>
+struct known_shape {
+  static constexpr extents static_shape{Lengths...};
+  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
+};
+/// A shape that is known at run time.
+struct given_shape {
+  extents given;
+  [[nodiscard]] const extents& shape() const noexcept { return given; }
+};
+
+/// An array that lies in a file in the order and the byte order of memory: an array expression, not read yet.
+/// Lives during the call that hands it on.
+template <class T, class Shape, class Session>
+class stored_array : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               buffer& scratch) noexcept
+      : Shape(shape), session_(&session), scratch_(&scratch), offset_(offset), object_(object) {}
+
+  /// Reads the values to where they are wanted.
+  void write_to(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    session_->read(object_, offset_, {to, bytes()});
+    if constexpr (std::same_as<T, bool>) {
+      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
+  /// A view of the values: in place where the session has views and they are aligned, else of a copy in the
+  /// worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return {reinterpret_cast<const T*>(data), this->shape()};
+    }
+    scratch_->resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(scratch_->data());
+    write_to(values);
+    return {values, this->shape()};
+  }
+  /// Where the values begin in their file.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
+  }
+
+  Session* session_;
+  buffer* scratch_;
+  std::uint64_t offset_;
+  object_id object_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
