@@ -4766,6 +4766,11 @@ class payload_pool {
     all_.reserve(most);
     free_.reserve(most);
   }
+  payload_pool(const payload_pool&) = delete;
+  payload_pool& operator=(const payload_pool&) = delete;
+  ~payload_pool() {
+    for (Payload* const one : all_) delete one;
+  }
 
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
   [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
@@ -4789,8 +4794,13 @@ class payload_pool {
   /// A new one; the caller has looked at `made()` and `most()`.
   template <class... Args>
   Payload* make(Args&&... args) {
-    all_.push_back(std::make_unique<Payload>(std::forward<Args>(args)...));
-    return all_.back().get();
+    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
+    try {
+      return all_.back() = new Payload(std::forward<Args>(args)...);
+    } catch (...) {
+      all_.pop_back();
+      throw;
+    }
   }
   void give_back(Payload* p) noexcept {
     const std::lock_guard guard(lock_);
@@ -4800,7 +4810,7 @@ class payload_pool {
  private:
   std::size_t most_;
   std::mutex lock_;
-  std::vector<std::unique_ptr<Payload>> all_;
+  std::vector<Payload*> all_;  // these are owned
   std::vector<Payload*> free_;
 };
 
@@ -11833,26 +11843,27 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
+  std::string digits = detail::text({size});
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
   if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
+  if (negative) digits.insert(digits.begin(), '-');
+  return digits;
 }
 
 inline bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
-/// `a..b` and `a..b..step` with numbers or letters; nothing when the body is no range.
-inline std::optional<names> range(std::string_view body, std::string_view pattern) {
+/// `a..b` and `a..b..step` with numbers or letters; false when the body is no range.
+inline bool range(std::string_view body, std::string_view pattern, names& out) {
   const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
+  if (first_dots == std::string_view::npos) return false;
   const std::string_view low = body.substr(0, first_dots);
   std::string_view high = body.substr(first_dots + 2);
   std::uint64_t step = 1;
   if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
     const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
+    if (!given) return false;
     high = high.substr(0, dots);
     step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
     if (step == 0) step = 1;
@@ -11860,13 +11871,12 @@ inline std::optional<names> range(std::string_view body, std::string_view patter
   const bool letters = is_letter(low) && is_letter(high);
   const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
   const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
+  if (!from || !to) return false;
   const bool up = *from <= *to;
   const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
                                 : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
   if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
   const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  names out;
   out.reserve(static_cast<std::size_t>(span / step) + 1);
   for (std::uint64_t i = 0; i <= span / step; ++i) {
     const std::uint64_t moved = i * step;
@@ -11874,7 +11884,7 @@ inline std::optional<names> range(std::string_view body, std::string_view patter
         static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
     out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
   }
-  return out;
+  return true;
 }
 
 /// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
@@ -11910,22 +11920,19 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
     const auto parts = split_list(body);
+    names choices;
     if (parts.size() > 1) {
-      names choices;
       for (const std::string_view part : parts) {
         names some = expand(part, pattern, depth + 1);
         if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
         choices.insert(choices.end(), std::make_move_iterator(some.begin()),
                        std::make_move_iterator(some.end()));
       }
-      multiply(choices);
-    } else if (const auto choices = range(body, pattern)) {
-      multiply(*choices);
-    } else {  // "{x}" stands for itself in Bash
-      names inside = expand(body, pattern, depth + 1);
-      for (std::string& name : inside) name = "{" + name + "}";
-      multiply(inside);
+    } else if (!range(body, pattern, choices)) {  // "{x}" stands for itself in Bash
+      choices = expand(body, pattern, depth + 1);
+      for (std::string& name : choices) name = detail::text({"{", name, "}"});
     }
+    multiply(choices);
   }
   return out;
 }
@@ -13726,7 +13733,7 @@ class loaded_index {
  public:
   /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
   /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_file(const std::string& shard) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
     std::unique_ptr<loaded_index> made(new loaded_index);
@@ -13741,7 +13748,7 @@ class loaded_index {
     return from_buffer(std::move(copy));
   }
 
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
     std::unique_ptr<loaded_index> made(new loaded_index);
     const bytes_view view = bytes->view();
     made->owned_ = std::move(bytes);
@@ -13759,7 +13766,7 @@ class loaded_index {
  private:
   loaded_index() = default;
 
-  static std::unique_ptr<const loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
     const auto tables = shard_index::over(bytes);
     if (!tables) return nullptr;
     made->tables_ = *tables;
@@ -15546,7 +15553,7 @@ struct shard_set {
 
     // First what is there: a few system calls for each shard, so that threads pay only for many.
     std::vector<index_header> headers(names.size());
-    std::vector<char> found(names.size(), 0);
+    std::vector<std::size_t> found(names.size(), 0);
     const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
     for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
       signatures[i] = session.signature(static_cast<object_id>(i));
@@ -15632,7 +15639,7 @@ class open_indexes {
       throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
           .in_file(entry.name);
     }
-    std::unique_ptr<const loaded_index> fresh;
+    std::unique_ptr<loaded_index> fresh;
     if (set_->in_memory[shard]) {
       fresh = loaded_index::from_buffer(set_->in_memory[shard]);
     } else {
@@ -15648,8 +15655,8 @@ class open_indexes {
   }
 
   // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                                const manifest::shard& entry) const {
+  std::unique_ptr<loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                          const manifest::shard& entry) const {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {

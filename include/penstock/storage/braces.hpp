@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -79,26 +80,27 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
+  std::string digits = detail::text({size});
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
   if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
+  if (negative) digits.insert(digits.begin(), '-');
+  return digits;
 }
 
 inline bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
-/// `a..b` and `a..b..step` with numbers or letters; nothing when the body is no range.
-inline std::optional<names> range(std::string_view body, std::string_view pattern) {
+/// `a..b` and `a..b..step` with numbers or letters; false when the body is no range.
+inline bool range(std::string_view body, std::string_view pattern, names& out) {
   const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
+  if (first_dots == std::string_view::npos) return false;
   const std::string_view low = body.substr(0, first_dots);
   std::string_view high = body.substr(first_dots + 2);
   std::uint64_t step = 1;
   if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
     const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
+    if (!given) return false;
     high = high.substr(0, dots);
     step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
     if (step == 0) step = 1;
@@ -106,13 +108,12 @@ inline std::optional<names> range(std::string_view body, std::string_view patter
   const bool letters = is_letter(low) && is_letter(high);
   const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
   const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
+  if (!from || !to) return false;
   const bool up = *from <= *to;
   const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
                                 : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
   if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
   const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  names out;
   out.reserve(static_cast<std::size_t>(span / step) + 1);
   for (std::uint64_t i = 0; i <= span / step; ++i) {
     const std::uint64_t moved = i * step;
@@ -120,7 +121,7 @@ inline std::optional<names> range(std::string_view body, std::string_view patter
         static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
     out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
   }
-  return out;
+  return true;
 }
 
 /// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
@@ -156,22 +157,19 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
     const auto parts = split_list(body);
+    names choices;
     if (parts.size() > 1) {
-      names choices;
       for (const std::string_view part : parts) {
         names some = expand(part, pattern, depth + 1);
         if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
         choices.insert(choices.end(), std::make_move_iterator(some.begin()),
                        std::make_move_iterator(some.end()));
       }
-      multiply(choices);
-    } else if (const auto choices = range(body, pattern)) {
-      multiply(*choices);
-    } else {  // "{x}" stands for itself in Bash
-      names inside = expand(body, pattern, depth + 1);
-      for (std::string& name : inside) name = "{" + name + "}";
-      multiply(inside);
+    } else if (!range(body, pattern, choices)) {  // "{x}" stands for itself in Bash
+      choices = expand(body, pattern, depth + 1);
+      for (std::string& name : choices) name = detail::text({"{", name, "}"});
     }
+    multiply(choices);
   }
   return out;
 }
