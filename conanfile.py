@@ -13,8 +13,8 @@ class PenstockConan(ConanFile):
     topics = ("data-loading", "machine-learning", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {f"with_{name}": [True, False] for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz")}
-    default_options = {f"with_{name}": False for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz")}
+    options = {f"with_{name}": [True, False] for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json")}
+    default_options = {f"with_{name}": False for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json")}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
 
@@ -34,6 +34,8 @@ class PenstockConan(ConanFile):
             self.requires("bzip2/[>=1.0.8 <2]", transitive_headers=True)
         if self.options.with_xz:
             self.requires("xz_utils/[>=5.2 <6]", transitive_headers=True)
+        if self.options.with_json:
+            self.requires("nlohmann_json/[>=3.9 <4]", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -44,7 +46,7 @@ class PenstockConan(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz"):
+        for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json"):
             enabled = bool(self.options.get_safe(f"with_{name}"))
             toolchain.cache_variables[f"PENSTOCK_ENABLE_{name.upper()}"] = enabled
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
@@ -80,6 +82,8 @@ class PenstockConan(ConanFile):
             self._component("bz2", ["core", "bzip2::bzip2"])
         if self.options.with_xz:
             self._component("xz", ["core", "xz_utils::xz_utils"])
+        if self.options.with_json:
+            self._component("json", ["core", "nlohmann_json::nlohmann_json"])
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

@@ -49,6 +49,7 @@ install_missing() {
   have_header lz4frame.h || wanted+=(liblz4-dev)
   have_header bzlib.h || wanted+=(libbz2-dev)
   have_header lzma.h || wanted+=(liblzma-dev)
+  have_header nlohmann/json.hpp || wanted+=(nlohmann-json3-dev)
   [ -d /usr/share/datasets/fashion-mnist ] || optional+=(dataset-fashion-mnist)
   if [ "$1" = tests ]; then
     command -v ccache >/dev/null || wanted+=(ccache)
