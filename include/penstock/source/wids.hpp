@@ -105,9 +105,9 @@ class wids_reader {
     }
     if (!all["shardlist"].is_array()) fail("'shardlist' is not a list");
     for (const nlohmann::json& one : all["shardlist"]) {
-      wids_shard shard{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
-      if (one.contains("filesize")) shard.bytes = number(one, "filesize");
-      shards.push_back(std::move(shard));
+      wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
+      if (one.contains("filesize")) said.bytes = number(one, "filesize");
+      shards.push_back(std::move(said));
     }
   }
 
@@ -133,7 +133,7 @@ class wids_reader {
   std::vector<detail::wids_shard> shards;
   detail::wids_reader(description).read(shards);
   std::vector<std::string> paths;
-  for (const detail::wids_shard& shard : shards) paths.push_back(shard.path);
+  for (const detail::wids_shard& said : shards) paths.push_back(said.path);
   webdataset<file> data(std::move(paths), options);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const manifest::shard& found = data.manifest().shards()[i];
