@@ -119,16 +119,16 @@ std::vector<std::vector<token>> expected(const std::vector<std::pair<std::uint64
   return all;
 }
 codec_test::thrown refusal(const byte_vector& bin, const byte_vector* idx = nullptr, bool header = true) {
-  const penstock_test::temp_dir dir;
-  const std::string path = written(dir / "bad.bin", bin);
-  if (idx != nullptr) write(dir / "bad.idx", *idx);
+  ps::memory_files memory;
+  memory.add("bad.bin", bin);
+  if (idx != nullptr) memory.add("bad.idx", *idx);
   const auto thrown = error_of([&] {
     if (idx != nullptr)
-      static_cast<void>(ps::megatron_tokens<token>(path, windows{.length = 1}));
+      static_cast<void>(ps::megatron_tokens<token>(memory, windows{.length = 1}));
     else if (header)
-      static_cast<void>(ps::llmc_tokens<token>(path, windows{.length = 1}));
+      static_cast<void>(ps::llmc_tokens<token>(memory, windows{.length = 1}));
     else
-      static_cast<void>(ps::raw_tokens<token>(path, windows{.length = 1}));
+      static_cast<void>(ps::raw_tokens<token>(memory, windows{.length = 1}));
   });
   if (!thrown.line.empty()) CHECK_THAT(thrown.line, contains("bad.") && contains("offset"));
   return thrown;
