@@ -37,6 +37,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -99,4 +100,11 @@ TEST_CASE("names: sources, fields and codecs too") {
   CHECK(describe(plan).size() > 10);
   CHECK(peek(plan).size() > 10);
   CHECK(report(run.counters()).size() > 10);
+
+  std::ofstream(dir / "four.txt") << "a\nb\nc\n";
+  const std::string path = (dir / "four.txt").string();
+  CHECK(samples_of(lines(path) | batch(3, ragged)) == 3);
+  CHECK(samples_of(raw_tokens<std::uint16_t>(path, token_window<1>{}) | batch(2)) == 2);
+  CHECK(samples_of(directory(dir.path().string(), {.extensions = {"txt"}}) | fields<"label"> | batch(1)) ==
+        1);
 }
