@@ -4,7 +4,7 @@
 # [--check]. With --check it changes nothing and fails where something would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mapfile -t files < <(find include tests examples bench -name '*.hpp' -o -name '*.cpp' | sort)
+mapfile -t files < <(find include tests examples bench fuzz -name '*.hpp' -o -name '*.cpp' | sort)
 if [ "${1:-}" = "--check" ]; then
   "${CLANG_FORMAT:-clang-format-16}" --dry-run --Werror "${files[@]}"
 else

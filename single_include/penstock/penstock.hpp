@@ -11782,13 +11782,14 @@ namespace penstock::inline v0_1 {
 
 namespace detail::braces {
 
-using names = std::vector<std::string>;
-
 inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
 
 [[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
+  constexpr std::size_t shown = 200;
+  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
+                               pattern.size() > shown ? "..." : "", "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
@@ -11843,76 +11844,166 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = detail::text({size});
+  std::string digits = std::to_string(size);
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
   if (taken < width) digits.insert(0, width - taken, '0');
-  if (negative) digits.insert(digits.begin(), '-');
-  return digits;
+  return negative ? "-" + digits : digits;
 }
 
 inline bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
-/// `a..b` and `a..b..step` with numbers or letters; false when the body is no range.
-inline bool range(std::string_view body, std::string_view pattern, names& out) {
+/// The names `a..b` and `a..b..step` with numbers or letters.
+struct range {
+  std::int64_t from = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+  std::size_t width = 0;
+  bool up = true;
+  bool letters = false;
+
+  [[nodiscard]] std::string name(std::uint64_t i) const {
+    const std::uint64_t moved = up ? i * step : 0 - i * step;
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
+    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
+  }
+};
+
+/// Nothing when the body is no range.
+inline std::optional<range> range_of(std::string_view body, std::string_view pattern) {
   const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return false;
+  if (first_dots == std::string_view::npos) return std::nullopt;
   const std::string_view low = body.substr(0, first_dots);
   std::string_view high = body.substr(first_dots + 2);
-  std::uint64_t step = 1;
+  range found;
   if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
     const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return false;
+    if (!given) return std::nullopt;
     high = high.substr(0, dots);
-    step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (step == 0) step = 1;
+    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (found.step == 0) found.step = 1;
   }
-  const bool letters = is_letter(low) && is_letter(high);
-  const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return false;
-  const bool up = *from <= *to;
-  const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
-                                : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
-  if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
-  const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  out.reserve(static_cast<std::size_t>(span / step) + 1);
-  for (std::uint64_t i = 0; i <= span / step; ++i) {
-    const std::uint64_t moved = i * step;
-    const auto value =
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
-    out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
-  }
-  return true;
+  found.letters = is_letter(low) && is_letter(high);
+  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  found.from = *from;
+  found.up = *from <= *to;
+  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
+  const std::uint64_t span = found.up ? last - first : first - last;
+  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
+  found.count = span / found.step + 1;
+  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  return found;
 }
 
-/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-inline names expand(std::string_view text, std::string_view pattern, int depth) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  names out{std::string{}};
-  const auto append = [&out](char c) {
-    for (std::string& name : out) name += c;
-  };
-  const auto multiply = [&out, pattern](const names& choices) {
-    if (choices.size() * out.size() > most_names) fail("more than 10 million names", pattern);
-    names product;
-    product.reserve(choices.size() * out.size());
-    for (const std::string& left : out) {
-      for (const std::string& right : choices) product.push_back(left + right);
+/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
+/// refused before any of it is made.
+class amount {
+ public:
+  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
+  static amount none(std::string_view pattern) noexcept {
+    amount nothing(pattern);
+    nothing.names_ = 0;
+    return nothing;
+  }
+
+  void append(char) {
+    text_ += names_;
+    check();
+  }
+  void add(const amount& more) {
+    names_ += more.names_;
+    text_ += more.text_;
+    check();
+  }
+  void multiply(const amount& by) {  // what is below the bounds cannot overflow
+    text_ = text_ * by.names_ + by.text_ * names_;
+    names_ *= by.names_;
+    check();
+  }
+  void multiply(const range& by) {
+    amount names(pattern_);
+    names.names_ = by.count;
+    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
+    multiply(names);
+  }
+  void enclose() {
+    text_ += 2 * names_;
+    check();
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
+  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
+
+ private:
+  void check() const {
+    if (names_ > most_names) fail("more than 10 million names", pattern_);
+    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
+  }
+
+  std::string_view pattern_;
+  std::uint64_t names_ = 1;
+  std::uint64_t text_ = 0;
+};
+
+/// The names themselves.
+class names {
+ public:
+  explicit names(std::string_view) : made_{std::string{}} {}
+  static names none(std::string_view pattern) {
+    names nothing(pattern);
+    nothing.made_.clear();
+    return nothing;
+  }
+
+  void append(char c) {
+    for (std::string& name : made_) name += c;
+  }
+  void add(names more) {
+    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
+                 std::make_move_iterator(more.made_.end()));
+  }
+  void multiply(const names& by) {
+    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
+  }
+  void multiply(const range& by) {
+    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
+  }
+  void enclose() {
+    for (std::string& name : made_) name = "{" + name + "}";
+  }
+  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
+
+ private:
+  template <class Choice>
+  void multiply(std::uint64_t choices, Choice choice) {
+    std::vector<std::string> product;
+    product.reserve(static_cast<std::size_t>(choices) * made_.size());
+    for (const std::string& left : made_) {
+      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
     }
-    out = std::move(product);
-  };
+    made_ = std::move(product);
+  }
+
+  std::vector<std::string> made_;
+};
+
+/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+template <class Result>
+Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  Result out(pattern);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\\' && i + 1 < text.size() &&
         std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      append(text[++i]);
+      out.append(text[++i]);
       continue;
     }
     if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
     if (c != '{') {
-      append(c);
+      out.append(c);
       continue;
     }
     const std::size_t end = closing(text, i);
@@ -11920,19 +12011,17 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
     const auto parts = split_list(body);
-    names choices;
     if (parts.size() > 1) {
-      for (const std::string_view part : parts) {
-        names some = expand(part, pattern, depth + 1);
-        if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
-        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
-                       std::make_move_iterator(some.end()));
-      }
-    } else if (!range(body, pattern, choices)) {  // "{x}" stands for itself in Bash
-      choices = expand(body, pattern, depth + 1);
-      for (std::string& name : choices) name = detail::text({"{", name, "}"});
+      Result choices = Result::none(pattern);
+      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
+      out.multiply(choices);
+    } else if (const auto choices = range_of(body, pattern)) {
+      out.multiply(*choices);
+    } else {  // "{x}" stands for itself in Bash
+      Result inside = expand<Result>(body, pattern, depth + 1);
+      inside.enclose();
+      out.multiply(inside);
     }
-    multiply(choices);
   }
   return out;
 }
@@ -11945,10 +12034,12 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
 /// and may go down;
 /// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
 /// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and for more than 10 million names.
+/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
+/// million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
 [[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
-  return detail::braces::expand(pattern, pattern, 0);
+  (void)detail::braces::expand<detail::braces::amount>(pattern, pattern);
+  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
 }
 
 }  // namespace penstock::inline v0_1
@@ -12002,6 +12093,12 @@ class descriptor {
   int value_ = -1;
 };
 
+[[nodiscard]] inline object_signature signature_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
 /// Size and time of change of an open regular file; errc::io for anything else, by its name.
 inline object_signature signature_of(int opened, const std::string& path) {
   struct stat status {};
@@ -12013,9 +12110,7 @@ inline object_signature signature_of(int opened, const std::string& path) {
         .in_file(path);
   }
   if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
+  return signature_in(status);
 }
 
 /// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
@@ -12049,6 +12144,9 @@ enum class access_pattern { normal, in_order, random };
 /// Choices of `mapped_file`.
 struct mapped_file_options {
   access_pattern access = access_pattern::normal;
+  /// Each view is brought into memory and its file looked at before it is given: two system calls, of about a
+  /// microsecond, that make a file which has shrunk or changed errc::io. Needs Linux 5.14.
+  bool checked = false;
 };
 
 /// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
@@ -12056,8 +12154,9 @@ struct mapped_file_options {
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
-/// mapped: the system then ends the process with SIGBUS when the lost part is touched, which no library can
-/// turn into an error. Use `file` where that may happen.
+/// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
+/// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
+/// leaves the time between the look and the use, or `file`, which leaves nothing.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 class mapped_file {
   struct shared_names {
@@ -12104,6 +12203,7 @@ class mapped_file {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const mapping& found = get(id);
       detail::files::check_range(offset, size, found.signature.size, state_->names->names[id]);
+      if (state_->options.checked) check(found, offset, size, state_->names->names[id]);
       return {found.data + offset, static_cast<std::size_t>(size)};
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -12141,6 +12241,32 @@ class mapped_file {
     static std::uint64_t page_size() noexcept {
       static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
       return size;
+    }
+
+    // The size alone would do where a page is lost; bytes lost within the last page read as zeros.
+    static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
+                      const std::string& path) {
+      constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
+      if (size == 0) return;
+      const std::uint64_t begin = offset / page_size() * page_size();
+      while (::madvise(const_cast<std::byte*>(found.data) + begin,
+                       static_cast<std::size_t>(offset - begin + size), populate_read) != 0) {
+        if (errno == EINTR) continue;
+        if (errno == EFAULT) throw changed(path, offset);
+        if (errno == EINVAL) {
+          throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file")
+              .in_file(path);
+        }
+        throw detail::files::failure("read", path, errno).at_offset(offset);
+      }
+      struct stat now {};
+      if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature)
+        throw changed(path, offset);
+    }
+    static error changed(const std::string& path, std::uint64_t offset) {
+      return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+          .in_file(path)
+          .at_offset(offset);
     }
 
     [[nodiscard]] const mapping& get(object_id id) const {

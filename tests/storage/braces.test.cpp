@@ -2,11 +2,13 @@
 #include <penstock/storage/braces.hpp>
 
 #include "support/catch.hpp"
+#include "support/count_allocations.hpp"
 #include "support/external_program.hpp"
 
 #include <penstock/core/error.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -67,6 +69,31 @@ TEST_CASE("storage/braces: what cannot be meant is an error and costs nothing") 
   CHECK(brace_problem(std::string(1000, '{') + std::string(1000, '}')) == errc::argument);
   CHECK(penstock::expand_braces("{9223372036854775806..9223372036854775807}").size() == 2);
   CHECK(penstock::expand_braces("{99999999999999999999..1}") == brace_names{"{99999999999999999999..1}"});
+}
+
+TEST_CASE("storage/braces: what stands for too much is refused before any of it is made") {
+  using penstock::errc;
+  const auto repeated = [](const std::string& piece, int times) {
+    std::string pattern;
+    for (int i = 0; i < times; ++i) pattern += piece;
+    return pattern;
+  };
+  const auto made = penstock_test::allocations_of([&] {
+    CHECK(brace_problem("{0..9999999}{0..9999999}") == errc::argument);
+    CHECK(brace_problem("{a,{0..9999999}}{0..9999999}") == errc::argument);
+    CHECK(brace_problem(repeated("{,}", 1000)) == errc::argument);
+    CHECK(brace_problem("{0..9999999}" + std::string(1000, 'x')) == errc::argument);  // 10 GB of text
+    CHECK(brace_problem("{0..9999999}" + repeated("{x}", 1000)) == errc::argument);
+    CHECK(brace_problem("{0..9999999}" + repeated("{7..7}", 1000)) == errc::argument);
+    CHECK(brace_problem("{" + std::string(1000, '0') + "..9999999}") == errc::argument);
+  });
+  CHECK(made < 50'000);  // of a few bytes each; the names would be ten million and more
+  try {
+    (void)penstock::expand_braces(std::string(1'000'000, 'x') + "{");
+    FAIL("should be refused");
+  } catch (const penstock::error& e) {
+    CHECK(std::string_view(e.what()).size() < 400);
+  }
 }
 
 TEST_CASE("storage/braces: the same names as Bash") {

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -85,4 +87,45 @@ TEST_CASE("storage/mapped_file: threads that use files for the first time at onc
   }
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("storage/mapped_file: with checked views, a file that shrinks is an error and not a signal") {
+  const penstock_test::temp_dir dir;
+  const std::string path = (dir / "a").string();
+  std::ofstream(path) << std::string(100'000, 'x');
+  const auto session = penstock::mapped_file({path.c_str()}, {.checked = true}).connect();
+  CHECK(session.view(0, 0, 100'000).size() == 100'000);
+  CHECK(session.view(0, 100'000, 0).empty());
+  const auto refused = [&](std::uint64_t offset, std::uint64_t size) {
+    try {
+      (void)session.view(0, offset, size);
+    } catch (const penstock::error& e) {
+      return e.code() == penstock::errc::io && e.file() == path && e.offset() == offset;
+    }
+    return false;
+  };
+  for (const std::uintmax_t left : {99'999u, 50'000u, 0u}) {
+    std::filesystem::resize_file(path, left);
+    CAPTURE(left);
+    CHECK(refused(99'990, 10));
+    CHECK(refused(0, 100'000));
+    CHECK(refused(0, 1));
+    std::array<std::byte, 3> three{};
+    CHECK_THROWS_AS(session.read(0, 99'990, three), penstock::error);
+  }
+}
+
+TEST_CASE("storage/mapped_file: with checked views, a file that is replaced or written to is an error") {
+  const penstock_test::temp_dir dir;
+  const std::string path = (dir / "a").string();
+  std::ofstream(path) << "hello";
+  const auto session = penstock::mapped_file({path.c_str()}, {.checked = true}).connect();
+  CHECK(text_of(session.view(0, 1, 3)) == "ell");
+  std::ofstream(dir / "b") << "other";
+  std::filesystem::last_write_time(dir / "b",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  std::filesystem::rename(dir / "b", path);
+  CHECK_THROWS_WITH(session.view(0, 1, 3), penstock_test::contains("changed while it was mapped"));
+  std::filesystem::remove(path);  // what is mapped stays
+  CHECK(text_of(session.view(0, 1, 3)) == "ell");
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -19,13 +18,14 @@ namespace penstock::inline v0_1 {
 
 namespace detail::braces {
 
-using names = std::vector<std::string>;
-
 inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
 
 [[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, {what, " in the name pattern '", pattern, "'"});
+  constexpr std::size_t shown = 200;
+  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
+                               pattern.size() > shown ? "..." : "", "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
@@ -80,76 +80,166 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = detail::text({size});
+  std::string digits = std::to_string(size);
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
   if (taken < width) digits.insert(0, width - taken, '0');
-  if (negative) digits.insert(digits.begin(), '-');
-  return digits;
+  return negative ? "-" + digits : digits;
 }
 
 inline bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
-/// `a..b` and `a..b..step` with numbers or letters; false when the body is no range.
-inline bool range(std::string_view body, std::string_view pattern, names& out) {
+/// The names `a..b` and `a..b..step` with numbers or letters.
+struct range {
+  std::int64_t from = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+  std::size_t width = 0;
+  bool up = true;
+  bool letters = false;
+
+  [[nodiscard]] std::string name(std::uint64_t i) const {
+    const std::uint64_t moved = up ? i * step : 0 - i * step;
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
+    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
+  }
+};
+
+/// Nothing when the body is no range.
+inline std::optional<range> range_of(std::string_view body, std::string_view pattern) {
   const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return false;
+  if (first_dots == std::string_view::npos) return std::nullopt;
   const std::string_view low = body.substr(0, first_dots);
   std::string_view high = body.substr(first_dots + 2);
-  std::uint64_t step = 1;
+  range found;
   if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
     const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return false;
+    if (!given) return std::nullopt;
     high = high.substr(0, dots);
-    step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (step == 0) step = 1;
+    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (found.step == 0) found.step = 1;
   }
-  const bool letters = is_letter(low) && is_letter(high);
-  const auto from = letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return false;
-  const bool up = *from <= *to;
-  const std::uint64_t span = up ? static_cast<std::uint64_t>(*to) - static_cast<std::uint64_t>(*from)
-                                : static_cast<std::uint64_t>(*from) - static_cast<std::uint64_t>(*to);
-  if (span / step >= most_names) fail("a range of more than 10 million names", pattern);
-  const std::size_t width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  out.reserve(static_cast<std::size_t>(span / step) + 1);
-  for (std::uint64_t i = 0; i <= span / step; ++i) {
-    const std::uint64_t moved = i * step;
-    const auto value =
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + (up ? moved : 0 - moved));
-    out.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));
-  }
-  return true;
+  found.letters = is_letter(low) && is_letter(high);
+  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  found.from = *from;
+  found.up = *from <= *to;
+  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
+  const std::uint64_t span = found.up ? last - first : first - last;
+  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
+  found.count = span / found.step + 1;
+  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  return found;
 }
 
-/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-inline names expand(std::string_view text, std::string_view pattern, int depth) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  names out{std::string{}};
-  const auto append = [&out](char c) {
-    for (std::string& name : out) name += c;
-  };
-  const auto multiply = [&out, pattern](const names& choices) {
-    if (choices.size() * out.size() > most_names) fail("more than 10 million names", pattern);
-    names product;
-    product.reserve(choices.size() * out.size());
-    for (const std::string& left : out) {
-      for (const std::string& right : choices) product.push_back(left + right);
+/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
+/// refused before any of it is made.
+class amount {
+ public:
+  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
+  static amount none(std::string_view pattern) noexcept {
+    amount nothing(pattern);
+    nothing.names_ = 0;
+    return nothing;
+  }
+
+  void append(char) {
+    text_ += names_;
+    check();
+  }
+  void add(const amount& more) {
+    names_ += more.names_;
+    text_ += more.text_;
+    check();
+  }
+  void multiply(const amount& by) {  // what is below the bounds cannot overflow
+    text_ = text_ * by.names_ + by.text_ * names_;
+    names_ *= by.names_;
+    check();
+  }
+  void multiply(const range& by) {
+    amount names(pattern_);
+    names.names_ = by.count;
+    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
+    multiply(names);
+  }
+  void enclose() {
+    text_ += 2 * names_;
+    check();
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
+  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
+
+ private:
+  void check() const {
+    if (names_ > most_names) fail("more than 10 million names", pattern_);
+    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
+  }
+
+  std::string_view pattern_;
+  std::uint64_t names_ = 1;
+  std::uint64_t text_ = 0;
+};
+
+/// The names themselves.
+class names {
+ public:
+  explicit names(std::string_view) : made_{std::string{}} {}
+  static names none(std::string_view pattern) {
+    names nothing(pattern);
+    nothing.made_.clear();
+    return nothing;
+  }
+
+  void append(char c) {
+    for (std::string& name : made_) name += c;
+  }
+  void add(names more) {
+    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
+                 std::make_move_iterator(more.made_.end()));
+  }
+  void multiply(const names& by) {
+    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
+  }
+  void multiply(const range& by) {
+    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
+  }
+  void enclose() {
+    for (std::string& name : made_) name = "{" + name + "}";
+  }
+  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
+
+ private:
+  template <class Choice>
+  void multiply(std::uint64_t choices, Choice choice) {
+    std::vector<std::string> product;
+    product.reserve(static_cast<std::size_t>(choices) * made_.size());
+    for (const std::string& left : made_) {
+      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
     }
-    out = std::move(product);
-  };
+    made_ = std::move(product);
+  }
+
+  std::vector<std::string> made_;
+};
+
+/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+template <class Result>
+Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  Result out(pattern);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\\' && i + 1 < text.size() &&
         std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      append(text[++i]);
+      out.append(text[++i]);
       continue;
     }
     if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
     if (c != '{') {
-      append(c);
+      out.append(c);
       continue;
     }
     const std::size_t end = closing(text, i);
@@ -157,19 +247,17 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
     const auto parts = split_list(body);
-    names choices;
     if (parts.size() > 1) {
-      for (const std::string_view part : parts) {
-        names some = expand(part, pattern, depth + 1);
-        if (choices.size() + some.size() > most_names) fail("more than 10 million names", pattern);
-        choices.insert(choices.end(), std::make_move_iterator(some.begin()),
-                       std::make_move_iterator(some.end()));
-      }
-    } else if (!range(body, pattern, choices)) {  // "{x}" stands for itself in Bash
-      choices = expand(body, pattern, depth + 1);
-      for (std::string& name : choices) name = detail::text({"{", name, "}"});
+      Result choices = Result::none(pattern);
+      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
+      out.multiply(choices);
+    } else if (const auto choices = range_of(body, pattern)) {
+      out.multiply(*choices);
+    } else {  // "{x}" stands for itself in Bash
+      Result inside = expand<Result>(body, pattern, depth + 1);
+      inside.enclose();
+      out.multiply(inside);
     }
-    multiply(choices);
   }
   return out;
 }
@@ -182,10 +270,12 @@ inline names expand(std::string_view text, std::string_view pattern, int depth) 
 /// and may go down;
 /// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
 /// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and for more than 10 million names.
+/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
+/// million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
 [[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
-  return detail::braces::expand(pattern, pattern, 0);
+  (void)detail::braces::expand<detail::braces::amount>(pattern, pattern);
+  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
 }
 
 }  // namespace penstock::inline v0_1

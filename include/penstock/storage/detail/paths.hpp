@@ -62,6 +62,12 @@ class descriptor {
   int value_ = -1;
 };
 
+[[nodiscard]] inline object_signature signature_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
 /// Size and time of change of an open regular file; errc::io for anything else, by its name.
 inline object_signature signature_of(int opened, const std::string& path) {
   struct stat status {};
@@ -73,9 +79,7 @@ inline object_signature signature_of(int opened, const std::string& path) {
         .in_file(path);
   }
   if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
+  return signature_in(status);
 }
 
 /// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The codec npy, and rows of npy files: [type][bytes of a first file, 16 bits][first file][second file]
+
+#include <penstock/codec/npy.hpp>
+#include <penstock/source/npy_rows.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/fuzz.hpp"
+
+#include <vector>
+
+using namespace penstock_fuzz;
+namespace ps = penstock;
+
+namespace {
+
+template <class T>
+void read(ps::bytes_view first, ps::bytes_view second) {
+  static typename ps::npy<T>::scratch scratch;
+  outcome([&] {
+    const auto array = ps::npy<T>{}.decode(first, scratch);
+    const std::uint64_t elements = array.shape().elements();
+    must(elements * sizeof(T) <= first.size(), "an array is within its file");
+    std::vector<std::byte> values(static_cast<std::size_t>(elements) * sizeof(T));
+    array.write_to(reinterpret_cast<T*>(values.data()));
+    const auto view = array.finish();
+    must(std::memcmp(view.data(), values.data(), values.size()) == 0 || values.empty(),
+         "both ways give the same values");
+    const auto again = ps::npy_bytes<T>(array.shape(), {view.data(), static_cast<std::size_t>(elements)});
+    const auto copy = ps::npy<T>{}.decode(ps::bytes_view(again), scratch);
+    must(copy.shape() == array.shape(), "what is written has the same shape");
+  });
+  outcome([&] {
+    const auto rows = ps::npy_rows<T>(ps::memory_files().add_view("a", first).add_view("b", second));
+    const auto reader = rows.open();
+    typename decltype(rows.open())::worker worker;
+    must(rows.row().elements() * sizeof(T) * rows.size() <= first.size() + second.size(),
+         "rows are within their files");
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 100); ++i) {
+      for (const std::uint64_t at : {i, rows.size() - 1 - i}) {
+        reader.evaluate({0, at}, worker, [](const auto& row) {
+          const auto view = row.finish();
+          touch({reinterpret_cast<const std::byte*>(view.data()), view.shape().elements() * sizeof(T)});
+        });
+      }
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  input in(data, size);
+  const unsigned type = in.number();
+  const ps::bytes_view first = in.take(in.number<std::uint16_t>());
+  const ps::bytes_view second = in.rest();
+  switch (type % 4) {
+    case 0:
+      read<float>(first, second);
+      break;
+    case 1:
+      read<std::uint8_t>(first, second);
+      break;
+    case 2:
+      read<bool>(first, second);
+      break;
+    default:
+      read<std::int64_t>(first, second);
+  }
+  return 0;
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Writes what each fuzzer begins with: seeds <folder> makes <folder>/<target>/<number>, the same on every
+// run.
+
+#include <penstock/codec/gzip.hpp>
+#include <penstock/codec/json.hpp>
+#include <penstock/codec/lz4.hpp>
+#include <penstock/codec/npy.hpp>
+#include <penstock/codec/unpack_bzip2.hpp>
+#include <penstock/codec/unpack_gzip.hpp>
+#include <penstock/codec/unpack_lz4.hpp>
+#include <penstock/codec/unpack_xz.hpp>
+#include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/codec/zstd.hpp>
+#include <penstock/run/state.hpp>
+#include <penstock/source/detail/index_builder.hpp>
+#include <penstock/source/idx_gz.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/raw_tar.hpp"
+#include "support/tar_cases.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+namespace ps = penstock;
+namespace tar = penstock::detail::tar;
+using penstock_test::pax_record;
+using penstock_test::raw_tar;
+
+class folder {
+ public:
+  explicit folder(std::filesystem::path where) : where_(std::move(where)) {}
+  void add(const std::string& target, const std::string& bytes) {
+    std::filesystem::create_directories(where_ / target);
+    std::ofstream out(where_ / target / std::to_string(numbers_[target]++), std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+
+ private:
+  std::filesystem::path where_;
+  std::map<std::string, int> numbers_;
+};
+
+std::string little(std::uint64_t value, std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+std::string big(std::uint64_t value, std::size_t bytes) {
+  const std::string text = little(value, bytes);
+  return {text.rbegin(), text.rend()};
+}
+std::string mode(unsigned how) { return little(how, 1); }
+std::string two_files(const std::string& first, const std::string& second) {
+  return little(first.size(), 2) + first + second;
+}
+
+std::string zstd_of(const std::string& text, int level, bool checksum, bool named) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, checksum ? 1 : 0);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_contentSizeFlag, named ? 1 : 0);
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress2(context.get(), packed.data(), packed.size(), text.data(), text.size()));
+  return packed;
+}
+std::string gzip_of(const std::string& text, int level) {
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
+      libdeflate_alloc_compressor(level), libdeflate_free_compressor);
+  std::string packed(libdeflate_gzip_compress_bound(compressor.get(), text.size()), '\0');
+  packed.resize(
+      libdeflate_gzip_compress(compressor.get(), text.data(), text.size(), packed.data(), packed.size()));
+  return packed;
+}
+std::string lz4_of(const std::string& text, bool checksums, bool named, bool linked) {
+  LZ4F_preferences_t wanted{};
+  wanted.frameInfo.contentChecksumFlag = checksums ? LZ4F_contentChecksumEnabled : LZ4F_noContentChecksum;
+  wanted.frameInfo.blockChecksumFlag = checksums ? LZ4F_blockChecksumEnabled : LZ4F_noBlockChecksum;
+  wanted.frameInfo.contentSize = named ? text.size() : 0;
+  wanted.frameInfo.blockMode = linked ? LZ4F_blockLinked : LZ4F_blockIndependent;
+  std::string packed(LZ4F_compressFrameBound(text.size(), &wanted), '\0');
+  packed.resize(LZ4F_compressFrame(packed.data(), packed.size(), text.data(), text.size(), &wanted));
+  return packed;
+}
+std::string bzip2_of(const std::string& text) {
+  std::string packed(text.size() * 2 + 1000, '\0');
+  auto size = static_cast<unsigned>(packed.size());
+  BZ2_bzBuffToBuffCompress(packed.data(), &size, const_cast<char*>(text.data()),
+                           static_cast<unsigned>(text.size()), 1, 0, 0);
+  packed.resize(size);
+  return packed;
+}
+std::string xz_of(const std::string& text) {
+  std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
+  std::size_t size = 0;
+  (void)lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, nullptr,
+                                reinterpret_cast<const std::uint8_t*>(text.data()), text.size(),
+                                reinterpret_cast<std::uint8_t*>(packed.data()), &size, packed.size());
+  packed.resize(size);
+  return packed;
+}
+std::string skippable(const std::string& text) { return "\x5e\x2a\x4d\x18" + little(text.size(), 4) + text; }
+
+void archives(folder& out) {
+  std::vector<std::string> all;
+  for (const auto& one : penstock_test::good_tar_cases()) all.push_back(one.bytes);
+  for (const auto& one : penstock_test::bad_tar_cases()) all.push_back(one.bytes);
+  for (const std::string& bytes : all) {
+    if (bytes.size() > 16384) continue;
+    for (const char* target : {"tar", "tar_agreement"})
+      for (const unsigned how : {0u, 1u}) out.add(target, mode(how) + bytes);
+    out.add("stream", bytes);
+  }
+  const std::string some =
+      raw_tar().member("a.txt", "11").member("a.cls", "2").member("b.txt", "").end().bytes;
+  for (const std::string& packed :
+       {zstd_of(some, 3, true, true), zstd_of(some, 1, false, false), gzip_of(some, 6), bzip2_of(some),
+        xz_of(some), lz4_of(some, true, true, false), lz4_of(some, false, false, true)}) {
+    out.add("stream", packed);
+    out.add("stream", packed + packed);
+    out.add("stream", skippable("xyz") + packed);
+    out.add("stream", packed.substr(0, packed.size() / 2));
+  }
+}
+
+void indexes(folder& out) {
+  const raw_tar archive =
+      raw_tar().member("a.txt", "1").member("a.cls", "22").member("b.txt", "333").member("c.x", "").end();
+  const auto files = ps::memory_files().add("a.tar", archive.bytes);
+  auto session = files.connect();
+  const ps::buffer index = tar::build_index(session, 0, "a.tar");
+  for (unsigned how = 0; how < 8; ++how)
+    out.add("index_file", mode(how) + std::string(ps::text_of(index.view())));
+  const std::string named = "v1.2 3\ntxt 512 1 a.txt cls 1536 2 a.cls\ntxt 2560 3 b.txt\nx 3584 0 c.x\n";
+  const std::string plain = "v1.1 3\ntxt 512 1 cls 1536 2\ntxt 2560 3\nx 3584 0\n";
+  const std::string offsets = little(0, 8) + little(2048, 8) + little(3072, 8) + little(3584, 8);
+  for (const unsigned how : {0u, 1u}) {
+    out.add("foreign_index", mode(how) + two_files(named, archive.bytes));
+    out.add("foreign_index", mode(how) + two_files(plain, archive.bytes));
+    out.add("foreign_index", mode(how | 2u) + two_files(offsets, archive.bytes));
+  }
+}
+
+void packed_payloads(folder& out) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "word " + std::to_string(i * i % 37) + ' ';
+  const std::string zeros(2 << 20, '\0');  // more than the limit
+  for (const std::string& content :
+       {std::string(), std::string("a"), text, std::string(70'000, 'x'), zeros}) {
+    for (const bool checksum : {false, true}) {
+      for (const bool named : {false, true}) {
+        const std::string packed = zstd_of(content, 3, checksum, named);
+        out.add("zstd", packed);
+        out.add("zstd", packed + skippable("abc") + packed);
+        const std::string frame = lz4_of(content, checksum, named, !checksum);
+        if (frame.size() > 4096) continue;
+        out.add("lz4", frame);
+        out.add("lz4", frame + skippable("abc") + frame);
+      }
+    }
+    for (const int level : {0, 1, 9}) {
+      const std::string packed = gzip_of(content, level);
+      if (packed.size() > 4096) continue;
+      out.add("gzip", packed);
+      out.add("gzip", packed + packed + std::string(3, '\0'));
+    }
+  }
+  // all optional parts of a header
+  out.add("gzip", std::string("\x1f\x8b\x08\x1c\0\0\0\0\0\3\2\0xxname\0comment\0", 28) +
+                      gzip_of("abc", 6).substr(10));
+}
+
+template <class T>
+std::string npy_file(const ps::extents& shape) {
+  std::vector<T> values(static_cast<std::size_t>(shape.elements()));
+  std::iota(values.begin(), values.end(), T(1));
+  const auto bytes = ps::npy_bytes<T>(shape, std::span<const T>(values));
+  return std::string(ps::text_of(bytes));
+}
+
+void arrays(folder& out) {
+  const auto add = [&](unsigned type, const std::string& file) {
+    out.add("npy", mode(type) + two_files(file, file));
+  };
+  for (const ps::extents& shape : {ps::extents(), ps::extents(3), ps::extents(2, 3), ps::extents(4, 0)}) {
+    add(0, npy_file<float>(shape));
+    add(1, npy_file<std::uint8_t>(shape));
+    add(3, npy_file<std::int64_t>(shape));
+  }
+  for (const char* literal :
+       {"{'descr': '>f4', 'fortran_order': True, 'shape': (2, 1L), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '|b1', 'fortran_order': False, 'shape': (0, 4611686018427387904)}",
+        "{\"shape\": (4294967296, 4294967296), 'fortran_order': False, 'descr': '<i8'}"}) {
+    const std::string text = literal;
+    const std::string one = std::string("\x93NUMPY\1\0", 8) + little(text.size(), 2) + text + "12345678";
+    const std::string two = std::string("\x93NUMPY\2\0", 8) + little(text.size(), 4) + text + "12345678";
+    for (unsigned type = 0; type < 4; ++type) {
+      add(type, one);
+      add(type, two);
+    }
+  }
+  const auto idx = [&](unsigned type, unsigned code, const std::vector<std::uint32_t>& lengths,
+                       std::size_t bytes) {
+    std::string file = std::string(2, '\0') + mode(code) + mode(static_cast<unsigned>(lengths.size()));
+    for (const std::uint32_t length : lengths) file += big(length, 4);
+    file += std::string(bytes, 'x');
+    out.add("idx", mode(type) + file);
+    out.add("idx_gz", gzip_of(file, 6));
+    out.add("idx_gz", gzip_of(file.substr(0, 5), 1) + gzip_of(file.substr(5), 9));
+  };
+  idx(0, 0x08, {2, 3, 4}, 24);
+  idx(0, 0x08, {7}, 7);
+  idx(1, 0x0b, {2, 3}, 12);
+  idx(2, 0x0e, {3, 1}, 24);
+  idx(0, 0x08, {0, 0xffffffff, 0xffffffff, 0xffffffff}, 0);
+  idx(0, 0x08, {0xffffffff, 0}, 0);
+}
+
+void texts(folder& out) {
+  for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
+                           R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
+                           "1e400", "{\"a\": -9223372036854775808, \"a\": 1}"})
+    out.add("json", text);
+  for (const char* text : {"train-{0000..0127}.tar", "{a,b{1..2},}{x}", "{10..0..-5}", "\\{a\\,b\\}",
+                           "{a..e..2}", "{{1..2},{a..b}}-{003..001}", "{0..9999999}{0..9999999}",
+                           "{-9223372036854775808..9223372036854775807..9}"})
+    out.add("braces", text);
+  for (const char* text :
+       {"42\n", " -7", "+3", "1e-3", "nan", "0x1p3", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xed\xa0\x80"})
+    out.add("words", text);
+  ps::state s;
+  out.add("state", mode(0) + ps::to_string(s));
+  s.step = 2;
+  s.ordinal = 8;
+  s.taken = 12;
+  s.given = 3;
+  s.held = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  for (unsigned plan = 0; plan < 4; ++plan) {
+    out.add("state", mode(2 * plan) + ps::to_string(s));
+    out.add("state", mode(2 * plan + 1) + std::string(100, '\3'));
+  }
+  out.add("lines", two_files("one\ntwo\r\n\nlast", "\r\n\n"));
+  std::string many;
+  for (int i = 0; i < 300; ++i) many += std::to_string(i) + '\n';
+  out.add("lines", two_files(many, "x"));
+}
+
+void tokens(folder& out) {
+  const std::string ten(20, '\1');
+  out.add("tokens", mode(0) + two_files(ten, ten));
+  std::string head = little(20240520, 4) + little(1, 4) + little(10, 4);
+  head.resize(1024);
+  out.add("tokens", mode(1) + two_files(head + ten, head + ten));
+  std::string wide = little(20240801, 4) + little(7, 4) + little(5, 4);
+  wide.resize(1024);
+  out.add("tokens", mode(2) + two_files(wide + ten, wide + ten));
+  // two documents, of sequences of 4 and 3, and of 3
+  const std::string index = std::string("MMIDIDX\0\0", 9) + little(1, 8) + little(8, 1) + little(3, 8) +
+                            little(3, 8) + little(4, 4) + little(3, 4) + little(3, 4) + little(0, 8) +
+                            little(8, 8) + little(14, 8) + little(0, 8) + little(2, 8) + little(3, 8);
+  for (const unsigned how : {3u, 4u, 5u, 12u}) out.add("tokens", mode(how) + two_files(index, ten));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: seeds <folder>\n");
+    return 2;
+  }
+  std::filesystem::remove_all(argv[1]);
+  folder out(argv[1]);
+  archives(out);
+  indexes(out);
+  packed_payloads(out);
+  arrays(out);
+  texts(out);
+  tokens(out);
+  return 0;
+}
