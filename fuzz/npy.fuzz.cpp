@@ -25,7 +25,7 @@ void read(ps::bytes_view first, ps::bytes_view second) {
     std::vector<std::byte> values(static_cast<std::size_t>(elements) * sizeof(T));
     array.write_to(reinterpret_cast<T*>(values.data()));
     const auto view = array.finish();
-    must(std::memcmp(view.data(), values.data(), values.size()) == 0 || values.empty(),
+    must(values.empty() || std::memcmp(view.data(), values.data(), values.size()) == 0,
          "both ways give the same values");
     const auto again = ps::npy_bytes<T>(array.shape(), {view.data(), static_cast<std::size_t>(elements)});
     const auto copy = ps::npy<T>{}.decode(ps::bytes_view(again), scratch);

@@ -7123,9 +7123,9 @@ class engine {
         options_(resolve(p, options)),
         device_(detail::device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
+        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         feed_(make_feed(p)),
         trail_(feed_),
-        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
         depth_(choose_depth()),
@@ -7526,8 +7526,8 @@ class engine {
   memory_account account_;
   session_type device_;
   std::optional<reader_type> reader_;
+  bool crowded_;  // threads share processors: park at once; feeds are cut by it
   feed_type feed_, trail_;
-  bool crowded_;  // threads share processors: park at once
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
   std::size_t depth_;
@@ -11512,6 +11512,10 @@ class manifest {
         begins->push_back(made->samples);
         made->filled.push_back(i);
       }
+      if (s.samples > most_samples - made->samples) {
+        throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+            .in_file(s.name);
+      }
       made->samples += s.samples;
       made->payload += s.payload;
       made->bytes += s.bytes;
@@ -11544,6 +11548,9 @@ class manifest {
   }
 
  private:
+  // Samples of no bytes take no room: headers alone can announce more than can be counted.
+  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
+
   struct tables {
     std::vector<shard> shards;
     std::vector<std::size_t> filled;  // the shards that have samples
@@ -12949,6 +12956,9 @@ struct index_header {
         h.key_bytes > most) {
       return std::nullopt;
     }
+    // The tables are looked at when a sample is asked for, which nobody does where there are none.
+    const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+    if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
     return h;
   }
 };
@@ -13028,15 +13038,16 @@ class shard_index {
       before = suffix_end(i);
     }
     if (before != header_.suffix_bytes) return false;
-    std::uint64_t end = 0;
+    std::uint64_t end = 0, payload = 0;
     for (std::uint32_t i = 0; i < header_.members; ++i) {
       if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
           size(i) > header_.shard_size - offset(i)) {
         return false;
       }
       end = offset(i) + size(i);
+      payload += size(i);
     }
-    return true;
+    return payload == header_.payload;
   }
 
   index_header header_;
@@ -13127,12 +13138,19 @@ inline void header_path(bytes_view block, std::string& path) {
   path += text_field(block, 0, 100);
 }
 
+/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
+/// bound a small archive could have gigabytes copied.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
 /// A text that may be known or not; forgetting it keeps its memory.
 struct known_text {
   std::string text;
   bool known = false;
 
   void set(std::string_view value) {
+    if (value.size() > longest_name)
+      throw error(errc::format, {"a member has a name of ", value.size(), " bytes, and the longest may have ",
+                                 longest_name});
     text.assign(value);
     known = true;
   }
@@ -13866,8 +13884,9 @@ class loaded_index {
     const auto size = static_cast<std::size_t>(file_of_index.size);
     void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
     if (where != MAP_FAILED) {
-      made->mapped_ = {static_cast<const std::byte*>(where), size};
-      return checked(std::move(made), made->mapped_);
+      const bytes_view mapped(static_cast<const std::byte*>(where), size);
+      made->mapped_ = mapped;
+      return checked(std::move(made), mapped);
     }
     std::shared_ptr<buffer> copy(new buffer(size));
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
@@ -15793,8 +15812,15 @@ class open_indexes {
     }
     auto built = std::shared_ptr<const buffer>(
         new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
-    set_->keep(shard, *built);
-    return loaded_index::from_buffer(std::move(built));
+    const bool kept = set_->keep(shard, *built);
+    auto fresh = loaded_index::from_buffer(std::move(built));
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, {"the index ", index_path(entry.name), " of the shard ", entry.name,
+                             " does not hold what its header says; ",
+                             kept ? "it was made again: open the dataset again" : "delete it"})
+          .in_file(entry.name);
+    }
+    return fresh;
   }
 
   static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {

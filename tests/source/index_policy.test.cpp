@@ -8,6 +8,8 @@
 #include <penstock/source/webdataset.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -120,6 +122,77 @@ TEST_CASE("source/index_policy: a damaged index is built again, or refused with 
   }
   spill(index, good + "x");
   CHECK(first_text(webdataset(shard)) == "one");
+}
+
+TEST_CASE("source/index_policy: an index that lies is not believed, however right its checksums are") {
+  const penstock_test::temp_dir dir;
+  const fs::path shard = dir / "s.tar";
+  const fs::path index = dir / "s.tar.penstock-index";
+  penstock_test::raw_tar()
+      .member("a.txt", "one")
+      .member("b.txt", "two")
+      .member("b.x", "3")
+      .end()
+      .save(shard.string());
+  (void)webdataset(shard);
+  const std::string good = slurp(index);
+  namespace tar = penstock::detail::tar;
+  const auto put = [](std::string& bytes, std::size_t at, std::uint64_t value, std::size_t size = 8) {
+    for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+  };
+  const auto seal = [&](std::string& bytes) {
+    put(bytes, 80, tar::checksum(penstock::bytes_of(bytes).subspan(128)));
+    put(bytes, 120, tar::checksum(penstock::bytes_of(bytes).first(120)));
+    spill(index, bytes);
+  };
+  const auto lies = [&](const char* about, std::size_t at, std::uint64_t value, std::size_t bytes) {
+    INFO(about);
+    std::string bad = good;
+    put(bad, at, value, bytes);
+    seal(bad);
+    CHECK_THROWS_WITH(first_text(webdataset(shard, {.index = index_policy::require})),
+                      penstock_test::contains("s.tar.penstock-index of the shard"));
+    // Its header is believed until the tables are looked at.
+    const auto refused = [&](index_policy policy, const char* advice) {
+      std::string problem;
+      try {
+        (void)first_text(webdataset(shard, {.index = policy}));
+      } catch (const penstock::error& e) {
+        problem = e.what();
+        CHECK((e.code() == penstock::errc::io));
+        CHECK(e.file() == shard.string());
+      }
+      CHECK_THAT(problem, penstock_test::contains("s.tar.penstock-index of the shard") &&
+                              penstock_test::contains(advice));
+    };
+    if (at >= 128) {
+      refused(index_policy::transient, "delete it");
+      refused(index_policy::keep, "open the dataset again");
+    }
+    CHECK(first_text(webdataset(shard)) == "one");
+    CHECK(slurp(index) == good);
+  };
+  constexpr std::size_t samples = 128, members = samples + 8 * 3, ends = members + 16 * 3;
+  const auto place = [](std::uint64_t offset, std::uint64_t suffix) { return offset / 512 << 24 | suffix; };
+  lies("a member beyond the end", members + 32, place(1 << 20, 1), 8);
+  lies("a member that goes on beyond the end", members + 40, 100'000, 8);
+  lies("a size that wraps around", members + 40, ~std::uint64_t{0}, 8);
+  lies("members that overlap", members + 16, place(512, 0), 8);
+  lies("members in another order", members, place(2560, 0), 8);
+  lies("a suffix that is not there", members, place(512, 77), 8);
+  lies("suffixes that end beyond their texts", ends, 1000, 4);
+  lies("suffixes that end before they begin", ends + 4, 0, 4);
+  lies("a sample of no members", samples + 8, 0, 4);
+  lies("a sample of members that are not there", samples + 8, 99, 4);
+  lies("keys that begin beyond their texts", samples + 12, 99, 4);
+  lies("a last sample that ends too early", samples + 16, 2, 4);
+  lies("a payload that is not the sum of sizes", 72, std::uint64_t{1} << 60, 8);
+
+  std::string empty = good;  // no samples, and all tables are keys: nobody would ever look at them
+  for (const std::size_t field : {32u, 40u, 48u, 56u, 72u}) put(empty, field, 0);
+  put(empty, 64, good.size() - 136);
+  seal(empty);
+  CHECK(webdataset(shard, {.index = index_policy::transient}).size() == 2);
 }
 
 TEST_CASE("source/index_policy: an index that is damaged or lost after the plan was made") {

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 using penstock::manifest;
@@ -30,6 +31,20 @@ TEST_CASE("source/manifest: places of samples, with shards that have none") {
 TEST_CASE("source/manifest: without samples the starts still go from 0 to the end") {
   CHECK(*manifest().starts() == std::vector<std::uint64_t>{0, 0});
   CHECK(*manifest({{"a", 1, 0, 0, 0}}).starts() == std::vector<std::uint64_t>{0, 0});
+}
+
+TEST_CASE("source/manifest: more samples than can be counted are refused, not counted from zero again") {
+  const std::uint64_t many = std::uint64_t{1} << 60;
+  CHECK(manifest({{"a", 0, many, 0, 0}, {"b", 0, many, 0, 0}}).samples() == 2 * many);
+  std::vector<manifest::shard> shards;
+  for (int i = 0; i < 17; ++i) shards.push_back({std::to_string(i), 0, many, 0, 0});
+  try {
+    (void)manifest(shards);
+    FAIL("should be refused");
+  } catch (const penstock::error& e) {
+    CHECK((e.code() == penstock::errc::limit));
+    CHECK(e.file() == "4");
+  }
 }
 
 TEST_CASE("source/manifest: the fingerprint is of the shards, not of where they are") {

@@ -216,6 +216,19 @@ TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
   CHECK_THAT(differ.line, contains("(4,)") && contains("(3,) in a") && contains("file b"));
 }
 
+TEST_CASE("source/npy_rows: rows of no bytes may be many, but not more than can be counted") {
+  using namespace npy_rows_test;
+  const byte_vector file =
+      with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 0), }\n", 0);
+  ps::memory_files files;
+  files.add("0.npy", file);
+  CHECK(ps::npy_rows<float>(files).size() == std::uint64_t{1} << 60);
+  for (int i = 1; i < 17; ++i) files.add(std::to_string(i) + ".npy", file);
+  const auto e = error_of([&] { static_cast<void>(ps::npy_rows<float>(files)); });
+  CHECK(e.code == ps::errc::limit);
+  CHECK_THAT(e.line, contains("4.npy"));
+}
+
 TEST_CASE("source/npy_rows: cut files and noise are errors") {
   using namespace npy_rows_test;
   const byte_vector good = made<float>(ps::extents(2, 3));

@@ -74,6 +74,47 @@ TEST_CASE("source/webdataset_tar: floods of headers cost what their bytes cost")
   CHECK(listing_of(tar.bytes) == std::vector<std::string>{name + "49: txt=1", "b: txt=2"});
 }
 
+TEST_CASE("source/webdataset_tar: names are bounded, since they are copied for each header") {
+  const auto problem = [](const raw_tar& tar) {
+    try {
+      (void)listing_of(tar.bytes);
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == errc::format));
+      CHECK(e.file() == "t.tar");
+      CHECK(e.offset() == 1024);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto after = [](auto add) {
+    raw_tar tar;
+    tar.member("a.txt", "1");
+    add(tar);
+    return tar.member("s", "2").end();
+  };
+  const std::string fits(65'536 - 4, 'n'), large(65'537 - 4, 'n');
+  CHECK(listing_of(
+            after([&](raw_tar& t) { t.pax('x', penstock_test::pax_record("path=" + fits + ".txt")); }).bytes)
+            .size() == 2);
+  for (const char type : {'x', 'g'}) {
+    CHECK_THAT(
+        problem(after([&](raw_tar& t) { t.pax(type, penstock_test::pax_record("path=" + large + ".txt")); })),
+        penstock_test::contains("a name of 65537 bytes"));
+  }
+  CHECK_THAT(problem(after(
+                 [&](raw_tar& t) { t.member("././@LongLink", large + ".txt", 'L', raw_tar::dialect::gnu); })),
+             penstock_test::contains("a name of 65537 bytes"));
+  CHECK_THAT(problem(after([&](raw_tar& t) {
+               t.pax('x', penstock_test::pax_record("path=" + std::string(10'000'000, 'n') + ".txt"));
+             })),
+             penstock_test::contains("above 1 MiB"));
+}
+
+TEST_CASE("source/webdataset_tar: names that lead out of the folder are names of samples, and nothing else") {
+  CHECK(listing_of(raw_tar().member("../../etc/passwd.txt", "1").member("/dev/null.txt", "2").end().bytes) ==
+        std::vector<std::string>{"../../etc/passwd: txt=1", "/dev/null: txt=2"});
+}
+
 TEST_CASE("source/webdataset_tar: compressed archives say what reads them") {
   const auto problem = [](const std::string& head) {
     try {

@@ -70,9 +70,9 @@ class engine {
         options_(resolve(p, options)),
         device_(detail::device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
+        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         feed_(make_feed(p)),
         trail_(feed_),
-        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         parts_per_block_(parts_in_block(options)),
         grain_slots_(grain_size()),
         depth_(choose_depth()),
@@ -473,8 +473,8 @@ class engine {
   memory_account account_;
   session_type device_;
   std::optional<reader_type> reader_;
+  bool crowded_;  // threads share processors: park at once; feeds are cut by it
   feed_type feed_, trail_;
-  bool crowded_;  // threads share processors: park at once
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
   std::size_t depth_;

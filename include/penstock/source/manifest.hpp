@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 
 #include <algorithm>
@@ -49,6 +50,10 @@ class manifest {
         begins->push_back(made->samples);
         made->filled.push_back(i);
       }
+      if (s.samples > most_samples - made->samples) {
+        throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+            .in_file(s.name);
+      }
       made->samples += s.samples;
       made->payload += s.payload;
       made->bytes += s.bytes;
@@ -81,6 +86,9 @@ class manifest {
   }
 
  private:
+  // Samples of no bytes take no room: headers alone can announce more than can be counted.
+  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
+
   struct tables {
     std::vector<shard> shards;
     std::vector<std::size_t> filled;  // the shards that have samples

@@ -102,8 +102,9 @@ class loaded_index {
     const auto size = static_cast<std::size_t>(file_of_index.size);
     void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
     if (where != MAP_FAILED) {
-      made->mapped_ = {static_cast<const std::byte*>(where), size};
-      return checked(std::move(made), made->mapped_);
+      const bytes_view mapped(static_cast<const std::byte*>(where), size);
+      made->mapped_ = mapped;
+      return checked(std::move(made), mapped);
     }
     std::shared_ptr<buffer> copy(new buffer(size));
     if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;

@@ -169,8 +169,15 @@ class open_indexes {
     }
     auto built = std::shared_ptr<const buffer>(
         new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
-    set_->keep(shard, *built);
-    return loaded_index::from_buffer(std::move(built));
+    const bool kept = set_->keep(shard, *built);
+    auto fresh = loaded_index::from_buffer(std::move(built));
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, {"the index ", index_path(entry.name), " of the shard ", entry.name,
+                             " does not hold what its header says; ",
+                             kept ? "it was made again: open the dataset again" : "delete it"})
+          .in_file(entry.name);
+    }
+    return fresh;
   }
 
   static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {

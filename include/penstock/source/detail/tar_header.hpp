@@ -91,12 +91,19 @@ inline void header_path(bytes_view block, std::string& path) {
   path += text_field(block, 0, 100);
 }
 
+/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
+/// bound a small archive could have gigabytes copied.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
 /// A text that may be known or not; forgetting it keeps its memory.
 struct known_text {
   std::string text;
   bool known = false;
 
   void set(std::string_view value) {
+    if (value.size() > longest_name)
+      throw error(errc::format, {"a member has a name of ", value.size(), " bytes, and the longest may have ",
+                                 longest_name});
     text.assign(value);
     known = true;
   }
