@@ -4,6 +4,17 @@ from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 
+# component: (the package it needs, versions, the library of the system where [platform_requires] names the package)
+COMPONENTS = {
+    "zstd": ("zstd", "[>=1.4 <2]", ["zstd"]),
+    "gzip": ("libdeflate", "[>=1.10 <2]", ["deflate"]),
+    "zlib": ("zlib", "[>=1.2.11 <2]", ["z"]),
+    "lz4": ("lz4", "[>=1.9.2 <2]", ["lz4"]),
+    "bz2": ("bzip2", "[>=1.0.8 <2]", ["bz2"]),
+    "xz": ("xz_utils", "[>=5.2 <6]", ["lzma"]),
+    "json": ("nlohmann_json", "[>=3.9 <4]", []),
+}
+
 
 class PenstockConan(ConanFile):
     name = "penstock"
@@ -13,29 +24,19 @@ class PenstockConan(ConanFile):
     topics = ("data-loading", "machine-learning", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {f"with_{name}": [True, False] for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json")}
-    default_options = {f"with_{name}": False for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json")}
+    options = {f"with_{name}": [True, False] for name in COMPONENTS}
+    default_options = {f"with_{name}": False for name in COMPONENTS}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
+    test_package_folder = "tests/test_package"
 
     def layout(self):
         cmake_layout(self)
 
     def requirements(self):
-        if self.options.with_zstd:
-            self.requires("zstd/[>=1.4 <2]", transitive_headers=True)
-        if self.options.with_gzip:
-            self.requires("libdeflate/[>=1.10 <2]", transitive_headers=True)
-        if self.options.with_zlib:
-            self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True)
-        if self.options.with_lz4:
-            self.requires("lz4/[>=1.9.2 <2]", transitive_headers=True)
-        if self.options.with_bz2:
-            self.requires("bzip2/[>=1.0.8 <2]", transitive_headers=True)
-        if self.options.with_xz:
-            self.requires("xz_utils/[>=5.2 <6]", transitive_headers=True)
-        if self.options.with_json:
-            self.requires("nlohmann_json/[>=3.9 <4]", transitive_headers=True)
+        for name, (package, versions, _) in COMPONENTS.items():
+            if self.options.get_safe(f"with_{name}"):
+                self.requires(f"{package}/{versions}", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -46,7 +47,7 @@ class PenstockConan(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        for name in ("zstd", "gzip", "zlib", "lz4", "bz2", "xz", "json"):
+        for name in COMPONENTS:
             enabled = bool(self.options.get_safe(f"with_{name}"))
             toolchain.cache_variables[f"PENSTOCK_ENABLE_{name.upper()}"] = enabled
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
@@ -70,20 +71,15 @@ class PenstockConan(ConanFile):
         self._component("core", [])
         if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
             self.cpp_info.components["core"].system_libs = ["pthread"]
-        if self.options.with_zstd:
-            self._component("zstd", ["core", "zstd::zstd"])
-        if self.options.with_gzip:
-            self._component("gzip", ["core", "libdeflate::libdeflate"])
-        if self.options.with_zlib:
-            self._component("zlib", ["core", "zlib::zlib"])
-        if self.options.with_lz4:
-            self._component("lz4", ["core", "lz4::lz4"])
-        if self.options.with_bz2:
-            self._component("bz2", ["core", "bzip2::bzip2"])
-        if self.options.with_xz:
-            self._component("xz", ["core", "xz_utils::xz_utils"])
-        if self.options.with_json:
-            self._component("json", ["core", "nlohmann_json::nlohmann_json"])
+        packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
+        for name, (package, _, libraries) in COMPONENTS.items():
+            if not self.options.get_safe(f"with_{name}"):
+                continue
+            if package in packages:
+                self._component(name, ["core", f"{package}::{package}"])
+            else:
+                self._component(name, ["core"])
+                self.cpp_info.components[name].system_libs = libraries
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

@@ -104,13 +104,17 @@ def source_faults(path):
             yield f"{name}:{number}: a path of one machine"
 
 
+# What tools leave beside the sources.
+MADE = {"__pycache__", "build", "CMakeUserPresets.json"}
+
+
 def main():
     faults, count = [], 0
     for header in headers():
         faults += header_faults(header)
     files = [p for p in ROOT.iterdir() if p.is_file() and p.name not in ("LICENSE",) and p.name != ".git"]
     for folder in SOURCES:
-        files += [p for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+        files += [p for p in (ROOT / folder).rglob("*") if p.is_file() and not MADE.intersection(p.parts)]
     for path in sorted(files):
         if path.suffix in ENDINGS and not path.name.startswith((".git", ".clang")):
             count += 1

@@ -4766,6 +4766,11 @@ class payload_pool {
     all_.reserve(most);
     free_.reserve(most);
   }
+  payload_pool(const payload_pool&) = delete;
+  payload_pool& operator=(const payload_pool&) = delete;
+  ~payload_pool() {
+    for (Payload* const one : all_) delete one;
+  }
 
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
   [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
@@ -4789,8 +4794,13 @@ class payload_pool {
   /// A new one; the caller has looked at `made()` and `most()`.
   template <class... Args>
   Payload* make(Args&&... args) {
-    all_.push_back(std::make_unique<Payload>(std::forward<Args>(args)...));
-    return all_.back().get();
+    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
+    try {
+      return all_.back() = new Payload(std::forward<Args>(args)...);
+    } catch (...) {
+      all_.pop_back();
+      throw;
+    }
   }
   void give_back(Payload* p) noexcept {
     const std::lock_guard guard(lock_);
@@ -4800,7 +4810,7 @@ class payload_pool {
  private:
   std::size_t most_;
   std::mutex lock_;
-  std::vector<std::unique_ptr<Payload>> all_;
+  std::vector<Payload*> all_;  // these are owned
   std::vector<Payload*> free_;
 };
 
@@ -10345,8 +10355,7 @@ class folder_walk {
 
   static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   static error failed(const char* what, const std::string& path) {
-    return error(errc::io, std::string("the folder or file cannot ") + what + ": " +
-                               std::generic_category().message(errno))
+    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(errno)})
         .in_file(path);
   }
 
@@ -10548,13 +10557,11 @@ class folder_blob {
   /// Opens the file, reads it to its destination and closes it.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "a file of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
+      throw error(errc::argument, {"a file of ", size_, " bytes was to be read into ", into.size()});
     const regular_file opened(worker_->path);
     if (opened.size() != size_)
-      throw error(errc::io, "the file had " + std::to_string(size_) +
-                                " bytes when the dataset was opened and has " +
-                                std::to_string(opened.size()) + " now; open the dataset again")
+      throw error(errc::io, {"the file had ", size_, " bytes when the dataset was opened and has ",
+                             opened.size(), " now; open the dataset again"})
           .in_file(worker_->path);
     opened.read(into);
   }
@@ -10636,8 +10643,7 @@ class directory {
    private:
     [[nodiscard]] std::uint64_t checked(std::uint64_t index) const {
       if (index >= files_->size())
-        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                        std::to_string(files_->size()));
+        throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", files_->size()});
       return index;
     }
     void name(std::size_t i, std::string& into) const {
@@ -10648,7 +10654,7 @@ class directory {
   };
 
   explicit directory(std::string path, directory_options options = {})
-      : files_(std::make_shared<const detail::folder_files>(
+      : files_(new const detail::folder_files(
             detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
@@ -10663,8 +10669,8 @@ class directory {
   /// Of all paths and sizes and the names of the classes, not of where the folder is.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
   [[nodiscard]] std::string describe() const {
-    return "directory(" + files_->root + "): " + std::to_string(size()) + " files, " +
-           std::to_string(files_->classes.size()) + " classes, " + std::to_string(files_->bytes) + " bytes";
+    return detail::text({"directory(", files_->root, "): ", size(), " files, ", files_->classes.size(),
+                         " classes, ", files_->bytes, " bytes"});
   }
   [[nodiscard]] reader open() const noexcept { return reader(files_); }
 
@@ -11674,8 +11680,8 @@ class open_files {
   /// The place of a sample; `errc::argument` where there is none.
   [[nodiscard]] manifest::place locate(std::uint64_t index) const {
     if (index >= known_->shards.samples())
-      throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                      std::to_string(known_->shards.samples()));
+      throw error(errc::argument,
+                  {"there is no sample ", index, ": the dataset has ", known_->shards.samples()});
     return known_->shards.locate(index);
   }
 
@@ -12436,6 +12442,8 @@ class line_source {
       try {
         sink(line);
       } catch (error& e) {
+        // an offset without a file comes from a codec and counts from the first byte of the line
+        if (e.file().empty() && e.offset()) e.within("the line", begin);
         e.in_file(known_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
         throw;
       }
@@ -12443,7 +12451,7 @@ class line_source {
     /// The file and the number of the line in it, from one: "corpus.txt:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
-      return known_->path(place.shard) + ":" + std::to_string(place.sample + 1);
+      return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -12475,7 +12483,7 @@ class line_source {
   };
 
   line_source(Storage where, lines_options options) {
-    auto known = std::make_shared<files>(std::move(where));
+    std::shared_ptr<files> known(new files(std::move(where)));
     const std::span<const std::string> names = known->where.names();
     known->objects.resize(names.size());
     known->signatures.resize(names.size());
@@ -12512,8 +12520,8 @@ class line_source {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
-    return "lines(" + std::to_string(known_->objects.size()) + " files, " +
-           std::to_string(known_->shards.bytes()) + " bytes): " + std::to_string(size()) + " lines";
+    return detail::text({"lines(", known_->objects.size(), " files, ", known_->shards.bytes(),
+                         " bytes): ", size(), " lines"});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 
@@ -12601,17 +12609,16 @@ struct npy_files : known_files<Storage> {
     check(header);
     const std::uint64_t expected = npy_payload(header);
     if (expected != size - header.data_offset)
-      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
-                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
-                                    " bytes, but " + std::to_string(size - header.data_offset) +
-                                    " follow it; copy the file again if it was cut")
+      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                                 "', which is ", expected, " bytes, but ", size - header.data_offset,
+                                 " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
     const extents found = header.shape.drop_front();
     if (begins.empty()) row = wanted != nullptr ? *wanted : found;
     if (!(found == row))
-      throw error(errc::shape,
-                  "the rows of this npy file have shape " + to_string(found) + ", and " + to_string(row) +
-                      (wanted != nullptr ? " was asked for" : " in " + this->where.names().front()))
+      throw error(errc::shape, {"the rows of this npy file have shape ", to_string(found), ", and ",
+                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                wanted != nullptr ? "" : this->where.names().front()})
           .at_offset(8);
     row_bytes = sizeof(T) * row.elements();
     begins.push_back(header.data_offset);
@@ -12626,8 +12633,8 @@ struct npy_files : known_files<Storage> {
     const std::uint64_t length =
         byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
     if (length > longest_header)
-      throw error(errc::limit, "the npy header says it has " + std::to_string(length) +
-                                   " bytes, and more than a MiB is not read")
+      throw error(errc::limit,
+                  {"the npy header says it has ", length, " bytes, and more than a MiB is not read"})
           .at_offset(8);
     return length + (wide ? 12 : 10);
   }
@@ -12635,14 +12642,14 @@ struct npy_files : known_files<Storage> {
   static void check(const npy_header& header) {
     const std::string descr(header.descr);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, "the npy file holds dtype '" + descr + "', but '" + npy_kind<T> +
-                                    std::to_string(sizeof(T)) + "' was asked for; see npy_rows<T>")
+      throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
+                                 "' was asked for; see npy_rows<T>"})
           .at_offset(8);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     if (header.order == foreign && sizeof(T) > 1)
-      throw error(errc::format, "the npy file holds '" + descr +
-                                    "', of the other byte order, and rows are read as they lie: save it "
-                                    "with array.astype(array.dtype.newbyteorder('='))")
+      throw error(errc::format, {"the npy file holds '", descr,
+                                 "', of the other byte order, and rows are read as they lie: save it "
+                                 "with array.astype(array.dtype.newbyteorder('='))"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
@@ -12706,7 +12713,7 @@ class npy_row_source {
     /// The file and the number of the row in it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
-      return known_->path(place.shard) + ":" + std::to_string(place.sample);
+      return detail::text({known_->path(place.shard), ":", place.sample});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -12722,7 +12729,7 @@ class npy_row_source {
   };
 
   explicit npy_row_source(Storage where) {
-    auto known = std::make_shared<files>(std::move(where));
+    std::shared_ptr<files> known(new files(std::move(where)));
     known->read(shape::wanted);
     known_ = std::move(known);
   }
@@ -12739,8 +12746,8 @@ class npy_row_source {
     return mix64(known_->shards.fingerprint() ^ 0x6e7079);
   }
   [[nodiscard]] std::string describe() const {
-    return "npy_rows(" + std::to_string(known_->objects.size()) + " files): " + std::to_string(size()) +
-           " rows of " + to_string(known_->row) + " '" + npy_kind<T> + std::to_string(sizeof(T)) + "'";
+    return detail::text({"npy_rows(", known_->objects.size(), " files): ", size(), " rows of ",
+                         to_string(known_->row), " '", npy_kind<T>, sizeof(T), "'"});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 
@@ -13519,10 +13526,10 @@ class index_builder {
     if (marks_bad(lowered, m.size)) bad_ = true;
     const std::uint32_t suffix = number_of(lowered);
     if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-      throw error(errc::format, (reserved_suffix(lowered)
+      throw error(errc::format, {reserved_suffix(lowered)
                                      ? "WebDataset keeps this name for itself, no member may have it: '"
-                                     : "the sample has two members '") +
-                                    lowered + "'")
+                                     : "the sample has two members '",
+                                 lowered, "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }
@@ -13870,7 +13877,7 @@ class loaded_index {
  public:
   /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
   /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_file(const std::string& shard) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
     std::unique_ptr<loaded_index> made(new loaded_index);
@@ -13886,7 +13893,7 @@ class loaded_index {
     return from_buffer(std::move(copy));
   }
 
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
     std::unique_ptr<loaded_index> made(new loaded_index);
     const bytes_view view = bytes->view();
     made->owned_ = std::move(bytes);
@@ -13904,7 +13911,7 @@ class loaded_index {
  private:
   loaded_index() = default;
 
-  static std::unique_ptr<const loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
     const auto tables = shard_index::over(bytes);
     if (!tables) return nullptr;
     made->tables_ = *tables;
@@ -14511,24 +14518,22 @@ template <class T>
   const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == header::other_magic)
-    throw fail("the llm.c file holds tokens of another width; ask for " + std::string(header::other_type), 0);
+    throw fail(text({"the llm.c file holds tokens of another width; ask for ", header::other_type}), 0);
   if (magic == llmc_eval_magic)
     throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
   if (magic != header::magic)
-    throw fail("this is not an llm.c token file: it begins with " + std::to_string(magic) + " and not with " +
-                   std::to_string(header::magic) + "; a file without a header is read by raw_tokens",
+    throw fail(text({"this is not an llm.c token file: it begins with ", magic, " and not with ",
+                     header::magic, "; a file without a header is read by raw_tokens"}),
                0);
   if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
   if (number(1) != header::version)
-    throw fail("version " + std::to_string(number(1)) + " of llm.c's token files is not known, only " +
-                   std::to_string(header::version),
+    throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", header::version}),
                4);
   const std::uint64_t count = number(2);
   const std::uint64_t present = size - llmc_header_bytes;
   if (count * sizeof(T) != present)
-    throw fail("the llm.c header says " + std::to_string(count) + " tokens, which are " +
-                   std::to_string(count * sizeof(T)) + " bytes, but " + std::to_string(present) +
-                   " follow it; copy the file again if it was cut",
+    throw fail(text({"the llm.c header says ", count, " tokens, which are ", count * sizeof(T),
+                     " bytes, but ", present, " follow it; copy the file again if it was cut"}),
                8);
   return {llmc_header_bytes, count};
 }
@@ -14551,9 +14556,8 @@ template <class T>
           .at_offset(0);
   }
   if (size % sizeof(T) != 0)
-    throw error(errc::format, "the file has " + std::to_string(size) +
-                                  " bytes, which is no whole number of " + std::to_string(sizeof(T)) +
-                                  "-byte tokens: it was cut, or its tokens have another width")
+    throw error(errc::format, {"the file has ", size, " bytes, which is no whole number of ", sizeof(T),
+                               "-byte tokens: it was cut, or its tokens have another width"})
         .in_file(path)
         .at_offset(size - size % sizeof(T));
   return {0, size / sizeof(T)};
@@ -14569,7 +14573,7 @@ class megatron_index {
       throw fail("this is not the index of a Megatron dataset: it does not begin with MMIDIDX", 0);
     const auto version = little_endian<std::uint64_t>(bytes, 9);
     if (version != 1)
-      throw fail("version " + std::to_string(version) + " of Megatron's indexes is not known, only 1", 9);
+      throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
     sequences_ = little_endian<std::uint64_t>(bytes, 18);
     bounds_ = little_endian<std::uint64_t>(bytes, 26);
@@ -14578,9 +14582,9 @@ class megatron_index {
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
     const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
     if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have a byte more per sequence
-      throw fail("the index says " + std::to_string(sequences_) + " sequences and " +
-                     std::to_string(bounds_) + " bounds of documents, which does not fit its size of " +
-                     std::to_string(bytes.size()) + " bytes; copy it again if it was cut",
+      throw fail(text({"the index says ", sequences_, " sequences and ", bounds_,
+                       " bounds of documents, which does not fit its size of ", bytes.size(),
+                       " bytes; copy it again if it was cut"}),
                  18);
   }
 
@@ -14592,12 +14596,11 @@ class megatron_index {
   [[nodiscard]] token_range read(std::uint64_t tokens_size, const std::string& tokens_path,
                                  Document&& document) const {
     if (!accepts<T>())
-      throw fail("the Megatron dataset holds tokens of type " + std::string(type_name(code_)) +
-                     ", and another type was asked for",
+      throw fail(text({"the Megatron dataset holds tokens of type ", type_name(code_),
+                       ", and another type was asked for"}),
                  17);
     if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      throw fail("the bounds of documents do not go from 0 to the number of sequences, " +
-                     std::to_string(sequences_),
+      throw fail(text({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_}),
                  bounds_at());
     std::uint64_t tokens = 0, begin = 0, next = 1;
     const auto close = [&](std::uint64_t sequence) {
@@ -14611,16 +14614,15 @@ class megatron_index {
       const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
       const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * sizeof(T))
-        throw fail("sequence " + std::to_string(i) + " does not begin where the one before it ends",
+        throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
       tokens += length;
       close(i + 1);
     }
     if (next != bounds_) throw fail("the bounds of documents do not ascend", bounds_at() + 8 * next);
     if (tokens * sizeof(T) != tokens_size)
-      throw error(errc::format, "the index says " + std::to_string(tokens) + " tokens, which are " +
-                                    std::to_string(tokens * sizeof(T)) + " bytes, but the file has " +
-                                    std::to_string(tokens_size) + "; copy both again")
+      throw error(errc::format, {"the index says ", tokens, " tokens, which are ", tokens * sizeof(T),
+                                 " bytes, but the file has ", tokens_size, "; copy both again"})
           .in_file(tokens_path)
           .at_offset(std::min(tokens * sizeof(T), tokens_size));
     return {0, tokens};
@@ -14738,7 +14740,7 @@ struct token_files : known_files<Storage> {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;
     if (window.stride == 0) window.stride = window.length;
     if (window.length == 0 || window.length > most || window.targets > most)
-      throw error(errc::argument, format + "_tokens: windows need a length of at least one token");
+      throw error(errc::argument, {format, "_tokens: windows need a length of at least one token"});
     span = window.length + window.targets;
   }
 
@@ -14787,9 +14789,8 @@ struct token_files : known_files<Storage> {
       tokens += range.count;
     }
     if (all == 0)
-      throw error(errc::argument, format + "_tokens: no " + (window.within_documents ? "document" : "file") +
-                                      " has the " + std::to_string(span) +
-                                      " tokens of a window; the longest has " + std::to_string(longest))
+      throw error(errc::argument, {format, "_tokens: no ", window.within_documents ? "document" : "file",
+                                   " has the ", span, " tokens of a window; the longest has ", longest})
           .in_file(chosen.empty() ? "" : this->where.names()[chosen.front()]);
     first_windows.push_back(all);
     this->shards = manifest(std::move(entries));
@@ -14840,7 +14841,7 @@ class token_source {
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
       std::size_t document = 0;
-      return known_->path(place.shard) + ":" + std::to_string(first_token(index, place, document));
+      return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -14883,11 +14884,10 @@ class token_source {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
   [[nodiscard]] std::string describe() const {
-    return known_->format + "_tokens(" + std::to_string(known_->objects.size()) + " files, " +
-           std::to_string(tokens()) + " tokens): " + std::to_string(size()) + " windows of " +
-           std::to_string(known_->window.length) + " + " + std::to_string(known_->window.targets) +
-           " tokens, " + std::to_string(known_->window.stride) + " apart" +
-           (known_->window.within_documents ? ", within documents" : "");
+    return detail::text({known_->format, "_tokens(", known_->objects.size(), " files, ", tokens(),
+                         " tokens): ", size(), " windows of ", known_->window.length, " + ",
+                         known_->window.targets, " tokens, ", known_->window.stride, " apart",
+                         known_->window.within_documents ? ", within documents" : ""});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 
@@ -14902,11 +14902,12 @@ template <class T, class Window, class Storage, class Parse>
                                                                      std::string_view format,
                                                                      std::uint64_t head_bytes,
                                                                      Parse&& parse) {
-  auto known = std::make_shared<token_files<Window, Storage>>(std::move(where), window, format);
+  const std::shared_ptr<token_files<Window, Storage>> known(
+      new token_files<Window, Storage>(std::move(where), window, format));
   if (window.within_documents)
-    throw error(errc::argument, known->format +
-                                    "_tokens: these files do not say where documents end, so that windows "
-                                    "cannot keep to them; Megatron's index does");
+    throw error(errc::argument, {known->format,
+                                 "_tokens: these files do not say where documents end, so that windows "
+                                 "cannot keep to them; Megatron's index does"});
   std::vector<object_id> objects(known->where.names().size());
   for (std::size_t i = 0; i < objects.size(); ++i) objects[i] = static_cast<object_id>(i);
   buffer room;
@@ -14915,7 +14916,7 @@ template <class T, class Window, class Storage, class Parse>
         const bytes_view head = range_of(session, object, 0, std::min(size, head_bytes), room);
         return std::pair<token_range, std::uint64_t>(parse(head, size, known->where.names()[object]), 0);
       });
-  return token_source<T, Window, Storage>(std::move(known));
+  return token_source<T, Window, Storage>(known);
 }
 
 /// The `.bin` and `.idx` of a name with either ending, or with none.
@@ -14992,7 +14993,8 @@ template <token_value T, class Window>
 ///                                                token_window<1024>{.within_documents = true});
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> megatron_tokens(Storage where, Window window) {
-  auto known = std::make_shared<detail::token_files<Window, Storage>>(std::move(where), window, "megatron");
+  const std::shared_ptr<detail::token_files<Window, Storage>> known(
+      new detail::token_files<Window, Storage>(std::move(where), window, "megatron"));
   const auto names = known->where.names();
   std::unordered_map<std::string, object_id> indexes;
   std::vector<object_id> objects;
@@ -15013,7 +15015,7 @@ template <token_value T, storage Storage, class Window>
     const detail::megatron_index index(bytes, names[found->second]);
     return std::pair(index.template read<T>(size, names[object], document), index.hash());
   });
-  return token_source<T, Window, Storage>(std::move(known));
+  return token_source<T, Window, Storage>(known);
 }
 template <token_value T, class Window>
 [[nodiscard]] token_source<T, Window, mapped_file> megatron_tokens(std::string_view pattern, Window window) {
@@ -15696,7 +15698,7 @@ struct shard_set {
 
     // First what is there: a few system calls for each shard, so that threads pay only for many.
     std::vector<index_header> headers(names.size());
-    std::vector<char> found(names.size(), 0);
+    std::vector<std::size_t> found(names.size(), 0);
     const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
     for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
       signatures[i] = session.signature(static_cast<object_id>(i));
@@ -15782,7 +15784,7 @@ class open_indexes {
       throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
           .in_file(entry.name);
     }
-    std::unique_ptr<const loaded_index> fresh;
+    std::unique_ptr<loaded_index> fresh;
     if (set_->in_memory[shard]) {
       fresh = loaded_index::from_buffer(set_->in_memory[shard]);
     } else {
@@ -15798,8 +15800,8 @@ class open_indexes {
   }
 
   // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                                const manifest::shard& entry) const {
+  std::unique_ptr<loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                          const manifest::shard& entry) const {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {
@@ -16096,6 +16098,9 @@ struct webdataset_options {
 /// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
 /// behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
+/// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
+/// last of several extension headers counts, an empty pax value takes back what was said. Sparse files are
+/// refused.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {
@@ -16804,7 +16809,8 @@ class webdataset_stream_source {
 /// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
 /// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
-/// Threads: one reads at a time, all evaluate.
+/// Threads: one reads at a time, all evaluate. Who reads a pipe waits for its writer, also when the run is
+/// given up.
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
 /// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
 /// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe

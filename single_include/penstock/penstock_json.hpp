@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,22 +35,20 @@ using json_value = nlohmann::json;
 namespace detail {
 
 [[nodiscard]] inline error json_too_deep(std::uint64_t depth) {
-  return {errc::limit, "the JSON is nested more than " + std::to_string(depth) +
-                           " deep; raise the limit with .depth = ..."};
+  return {errc::limit, {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."}};
 }
 [[noreturn]] inline void json_malformed(std::string_view text, std::uint64_t offset) {
   offset = std::min<std::uint64_t>(offset, text.size());
-  throw error(errc::format, offset == text.size()
-                                ? std::string("the JSON ends too early")
-                                : "this is not JSON: it goes wrong at " +
-                                      quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12))
+  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
+  throw error(errc::format, {"this is not JSON: it goes wrong at ",
+                             quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
       .at_offset(offset);
 }
 /// The text of a payload, not longer than `limit`.
 [[nodiscard]] inline std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
   if (bytes.size() > limit)
-    throw error(errc::limit, "the JSON has " + std::to_string(bytes.size()) + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with .limit = ...");
+    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
+                              "; raise it with .limit = ..."});
   return bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
 }
 /// Looks for nesting beyond `depth`, in well-formed JSON and in any other text.
@@ -152,7 +151,7 @@ class json_field_reader {
   bool key(std::string& name) {
     next_ = depth_ == 1 && name == name_;
     if (next_ && std::exchange(seen_, true))
-      throw error(errc::format, "the JSON object has the key '" + std::string(name_) + "' twice");
+      throw error(errc::format, {"the JSON object has the key '", name_, "' twice"});
     return true;
   }
   bool end_object() {
@@ -211,14 +210,11 @@ class json_field_reader {
     });
   }
   [[noreturn]] void out_of_range() const {
-    throw error(errc::format,
-                "the number at the key '" + std::string(name_) + "' is out of the range of its type");
+    throw error(errc::format, {"the number at the key '", name_, "' is out of the range of its type"});
   }
   [[noreturn]] void other(std::string_view kind) const {
-    throw error(errc::format, "the JSON has " + std::string(kind) +
-                                  (in_list_ && depth_ == 2 ? " in the list" : "") + " at the key '" +
-                                  std::string(name_) + "', and " + std::string(form::wanted) +
-                                  " was asked for");
+    throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
+                               " at the key '", name_, "', and ", form::wanted, " was asked for"});
   }
 
   std::string_view name_;
@@ -302,7 +298,7 @@ struct json_field {
     const std::string_view text = detail::json_text(as_bytes(in), limit);
     detail::json_field_reader<T> found(key, text, depth, s);
     json_value::sax_parse(text.data(), text.data() + text.size(), &found);
-    if (!found.seen()) throw error(errc::missing, "the JSON object has no key '" + std::string(key) + "'");
+    if (!found.seen()) throw error(errc::missing, {"the JSON object has no key '", key, "'"});
     return taken(s, key);
   }
 
@@ -315,9 +311,8 @@ struct json_field {
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
       if (s.values.size() != list.size())
-        throw error(errc::shape, "the list at the key '" + std::string(key) + "' has " +
-                                     std::to_string(s.values.size()) + " numbers, and " +
-                                     std::to_string(list.size()) + " were asked for");
+        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, and ",
+                                  list.size(), " were asked for"});
       std::copy(s.values.begin(), s.values.end(), list.begin());
       return list;
     } else {
@@ -325,5 +320,138 @@ struct json_field {
     }
   }
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/wids.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a description of wids says of a shard.
+struct wids_shard {
+  std::string path;
+  std::uint64_t samples = 0;
+  std::optional<std::uint64_t> bytes;
+};
+
+/// Reads a description, and those that it names: one level, as wids does.
+class wids_reader {
+ public:
+  explicit wids_reader(std::string path) : path_(std::move(path)) {}
+
+  void read(std::vector<wids_shard>& shards, bool top = true) {
+    const nlohmann::json all = parsed();
+    if (!all.is_object()) fail("the description is not a JSON object");
+    if (all.contains("__kind__") && all["__kind__"] != "wids-shard-index-v1")
+      fail("'__kind__' is not \"wids-shard-index-v1\"");
+    if (!all.contains("wids_version") || all["wids_version"] != 1)
+      fail("'wids_version' is missing or not 1, the only one that there is");
+    if (!all.contains("shardlist") && !all.contains("datasets"))
+      fail("the description has neither 'shardlist' nor 'datasets'");
+    if (all.contains("shardlist")) list(all, folder_of(path_), shards);
+    if (!all.contains("datasets")) return;
+    if (!top) fail("a description that another one names may not name a third; write its shards down in one");
+    if (!all["datasets"].is_array()) fail("'datasets' is not a list");
+    for (const nlohmann::json& one : all["datasets"]) {
+      if (one.is_object() && one.contains("shardlist"))
+        list(one, folder_of(path_), shards);
+      else
+        wids_reader(joined(folder_of(path_), text(one, "source_url"))).read(shards, false);
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = 256_MiB;
+
+  [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
+
+  [[nodiscard]] nlohmann::json parsed() const {
+    const buffer bytes = read_whole_file(path_);
+    if (bytes.size() > most_bytes)
+      throw error(errc::limit, "a description of shards may not have more than 256 MiB").in_file(path_);
+    const std::string_view text = text_of(bytes.view());
+    try {
+      return nlohmann::json::parse(text.begin(), text.end());
+    } catch (const nlohmann::json::parse_error& e) {
+      throw error(errc::format, std::string("the description is not JSON: ") + e.what())
+          .in_file(path_)
+          .at_offset(e.byte == 0 ? 0 : e.byte - 1);
+    }
+  }
+
+  [[nodiscard]] static std::string folder_of(const std::string& path) {
+    return path.substr(0, path.rfind('/') + 1);
+  }
+  /// Relative paths are meant from `base`; URLs of other machines are not for this source.
+  [[nodiscard]] std::string joined(const std::string& base, std::string url) const {
+    if (url.starts_with("file:")) url.erase(0, url.starts_with("file://") ? 7 : 5);
+    if (url.find("://") != std::string::npos || url.starts_with("pipe:"))
+      fail("'" + url + "' is not a local file; copy the shards to this machine");
+    return url.starts_with('/') ? url : base + url;
+  }
+  [[nodiscard]] std::string text(const nlohmann::json& object, const char* key) const {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_string())
+      fail(std::string("an entry has no text '") + key + "'");
+    return object[key].get<std::string>();
+  }
+  [[nodiscard]] std::uint64_t number(const nlohmann::json& object, const char* key) const {
+    if (!object.contains(key) || !object[key].is_number_unsigned())
+      fail("the shard '" + text(object, "url") + "' has no '" + key + "' that is a number");
+    return object[key].get<std::uint64_t>();
+  }
+
+  void list(const nlohmann::json& all, std::string base, std::vector<wids_shard>& shards) const {
+    if (all.contains("base") && !all["base"].is_null()) {
+      base = joined(base, text(all, "base"));
+      if (!base.empty() && base.back() != '/') base += '/';
+    }
+    if (!all["shardlist"].is_array()) fail("'shardlist' is not a list");
+    for (const nlohmann::json& one : all["shardlist"]) {
+      wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
+      if (one.contains("filesize")) said.bytes = number(one, "filesize");
+      shards.push_back(std::move(said));
+    }
+  }
+
+  std::string path_;
+};
+
+}  // namespace detail
+
+/// The shards that a description of wids lists, `shardindex.json`: a `webdataset` over them, which must hold
+/// what the description says.
+///
+/// In: the path of the description, and the choices of `webdataset`. Relative names are meant from its
+/// `base`, or from its folder. Lists in `datasets` are joined in their order, descriptions that they name are
+/// read; weights are not used, and checksums not computed. Out, kind, guarantees, cost, threads: as
+/// `webdataset`.
+/// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
+/// than the description says, and with the offset for what is not JSON; `errc::limit` for a description of
+/// more than 256 MiB.
+/// Source: webdataset, wids_specs.py and wids_index.py.
+///
+///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
+[[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
+  std::vector<detail::wids_shard> shards;
+  detail::wids_reader(description).read(shards);
+  std::vector<std::string> paths;
+  for (const detail::wids_shard& said : shards) paths.push_back(said.path);
+  webdataset<file> data(std::move(paths), options);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const manifest::shard& found = data.manifest().shards()[i];
+    const auto compare = [&](const char* what, std::uint64_t said, std::uint64_t has) {
+      if (said == has) return;
+      throw error(errc::format, "the description " + description + " says that the shard " + found.name +
+                                    " has " + std::to_string(said) + " " + what + ", and it has " +
+                                    std::to_string(has))
+          .in_file(found.name);
+    };
+    if (shards[i].bytes) compare("bytes", *shards[i].bytes, found.bytes);
+    compare("samples", shards[i].samples, found.samples);
+  }
+  return data;
+}
 
 }  // namespace penstock::inline v0_1

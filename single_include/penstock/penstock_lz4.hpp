@@ -93,8 +93,7 @@ class lz4_frame_walk {
     const std::uint64_t flags = little(1);
     const std::uint64_t block = little(1);
     if (flags >> 6 != 1)
-      throw error(errc::format,
-                  "the lz4 frame has version " + std::to_string(flags >> 6) + ", and only version 1 is known")
+      throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
           .at_offset(start + 4);
     const std::uint64_t code = block >> 4;
     if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
@@ -104,8 +103,7 @@ class lz4_frame_walk {
     if (frame.known) frame.content = little(8);
     if ((flags & 1) != 0) {
       if (const std::uint64_t dictionary = little(4); dictionary != 0)
-        throw error(errc::format, "the lz4 frame needs dictionary " + std::to_string(dictionary) +
-                                      ", and none is supported")
+        throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
             .at_offset(start);
     }
     skip(1);  // the checksum of the header, which the library compares
@@ -123,8 +121,8 @@ class lz4_frame_walk {
     }
     if ((flags & 4) != 0) skip(4);
     if (frame.known && frame.content > frame.bound)
-      throw error(errc::format, "the lz4 frame says that it holds " + std::to_string(frame.content) +
-                                    " bytes, but its blocks hold at most " + std::to_string(frame.bound))
+      throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
+                                 " bytes, but its blocks hold at most ", frame.bound})
           .at_offset(start);
   }
 
@@ -154,8 +152,8 @@ class lz4_scratch {
   }
 
   [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, "the lz4 content has " + size + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with lz4{.limit = ...}");
+    throw error(errc::limit, {"the lz4 content has ", size, " bytes, and the limit is ", limit,
+                              "; raise it with lz4{.limit = ...}"});
   }
 
   buffer content;
@@ -190,7 +188,7 @@ class lz4_scratch {
     if (why.find("ontentChecksum") != std::string_view::npos ||
         why.find("lockChecksum") != std::string_view::npos)
       throw error(errc::checksum, "the content does not match the lz4 frame's checksum");
-    throw error(errc::format, "the lz4 frame is damaged: " + std::string(why));
+    throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
   void restart() {
@@ -224,13 +222,12 @@ class lz4_bytes {
   /// Decompresses to the destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "lz4_bytes: the destination has " + std::to_string(into.size()) +
-                                      " bytes, the content " + std::to_string(size_));
+      throw error(errc::argument,
+                  {"lz4_bytes: the destination has ", into.size(), " bytes, the content ", size_});
     if (expanded_) {
       if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
     } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  "the lz4 frames hold less than the " + std::to_string(size_) + " bytes that they name");
+      throw error(errc::format, {"the lz4 frames hold less than the ", size_, " bytes that they name"});
     }
   }
 

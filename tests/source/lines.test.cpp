@@ -191,6 +191,11 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
     source.open().evaluate({0, 1}, worker, [](std::string_view) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("x.txt") && contains("x.txt:2") && contains("offset 4"));
+  const auto codec = error_of([&] {
+    source.open().evaluate({0, 1}, worker,
+                           [](std::string_view) { throw ps::error(ps::errc::format, "no").at_offset(2); });
+  });
+  CHECK_THAT(codec.line, contains("no, at byte 2 of the line") && contains("offset 4"));
   written(dir / "x.txt", "one\nthree\n");
   const auto changed = error_of([&] { source.open().evaluate({0, 0}, worker, [](std::string_view) {}); });
   CHECK(changed.code == ps::errc::io);

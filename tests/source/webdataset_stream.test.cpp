@@ -10,6 +10,7 @@
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/order.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage.hpp>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -333,4 +335,47 @@ TEST_CASE("source/webdataset_stream: fields, decode and batch behind it") {
   }
   CHECK(seen == 100);
   CHECK(wrong == 0);
+}
+
+TEST_CASE(
+    "source/webdataset_stream: take, skip, repeat and shuffle_buffer move samples that own their bytes") {
+  const penstock_test::temp_dir dir;
+  raw_tar tar;
+  for (int i = 0; i < 60; ++i) tar.member(std::to_string(i) + ".cls", std::to_string(i));
+  tar.end().save((dir / "t.tar").string());
+  const auto data = webdataset_stream(dir / "t.tar");
+  const auto values = [](const auto& plan) {
+    std::vector<std::int64_t> found;
+    for (auto&& b : plan)
+      for (const auto value : penstock::get<"cls">(b)) found.push_back(value);
+    return found;
+  };
+  const auto numbers = penstock::decode<penstock::field<"cls", penstock::integer>> | penstock::batch(7);
+  const auto mixed = values(data | penstock::shuffle_buffer(10, 3) | numbers | penstock::workers(3));
+  CHECK(mixed == values(data | penstock::shuffle_buffer(10, 3) | numbers | penstock::workers(0)));
+  auto sorted = mixed;
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(sorted != mixed);
+  CHECK(sorted == values(data | numbers | penstock::workers(2)));
+  const auto part = values(data | penstock::skip(5) | penstock::take(20) | numbers);
+  REQUIRE(part.size() == 20);
+  CHECK(part[1] == 6);
+  CHECK(values(data | penstock::repeat(2) | numbers).size() == 120);
+}
+
+TEST_CASE("source/webdataset_stream: a second epoch over a pipe is an error of the run") {
+  const penstock_test::temp_dir dir;
+  const std::string path = (dir / "pipe").string();
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::thread writer([&] { raw_tar().member("1.cls", "1").member("2.cls", "2").end().save(path); });
+  const auto plan = webdataset_stream(path) | penstock::repeat(2) |
+                    penstock::decode<penstock::field<"cls", penstock::integer>> | penstock::batch(2);
+  int seen = 0;
+  const auto e = failure_in([&] {
+    for (auto&& b : plan) seen += static_cast<int>(b.size());
+  });
+  writer.join();
+  CHECK(seen == 2);
+  CHECK((e.code() == errc::state));
+  CHECK(e.file() == path);
 }

@@ -21,6 +21,7 @@ struct tar_case {
   std::string error = {};  ///< a part of the message; empty where the archive is good
   std::uint64_t offset = 0;
   std::string key = {};
+  std::string python = {};  ///< how Python's tarfile reads it otherwise, if it does
 };
 
 /// `LENGTH KEY=VALUE\n`
@@ -45,8 +46,9 @@ inline std::vector<tar_case> good_tar_cases() {
   constexpr auto gnu = tar::dialect::gnu;
   const std::string zero(1, '\0');
   std::vector<tar_case> cases;
-  const auto add = [&](std::string name, const tar& archive, std::vector<std::string> lines) {
-    cases.push_back({std::move(name), archive.bytes, std::move(lines)});
+  const auto add = [&](std::string name, const tar& archive, std::vector<std::string> lines,
+                       std::string python = {}) {
+    cases.push_back({std::move(name), archive.bytes, std::move(lines), {}, 0, {}, std::move(python)});
   };
   const std::string folder(150, 'f');
   const std::string longest(150, 'n');
@@ -54,7 +56,8 @@ inline std::vector<tar_case> good_tar_cases() {
   // dialects
   add("v7", tar().member("a.txt", "1", '0', v7).member("b.txt", "2", '\0', v7).end(),
       {"a: txt=1", "b: txt=2"});
-  add("v7 has no prefix", tar().header("a.txt", 1, '\0', v7, "prefix").body("1").end(), {"a: txt=1"});
+  add("v7 has no prefix", tar().header("a.txt", 1, '\0', v7, "prefix").body("1").end(), {"a: txt=1"},
+      "takes a prefix from any header");
   add("v7 folders end with a slash",
       tar().header("folder.x/", 0, '\0', v7).member("folder.x/a.txt", "1", '\0', v7).end(),
       {"folder.x/a: txt=1"});
@@ -63,7 +66,8 @@ inline std::vector<tar_case> good_tar_cases() {
   add("a name of all 100 bytes",
       tar().member(std::string(96, 'n') + ".txt", "1").member(std::string(97, 'n') + ".tx", "2").end(),
       {std::string(96, 'n') + ": txt=1", std::string(97, 'n') + ": tx=2"});
-  add("GNU has no prefix", tar().header("a.txt", 1, '0', gnu, "123 456").body("1").end(), {"a: txt=1"});
+  add("GNU has no prefix", tar().header("a.txt", 1, '0', gnu, "123 456").body("1").end(), {"a: txt=1"},
+      "takes a prefix from any header");
   add("GNU long names and links",
       tar()
           .member("././@LongLink", "a link's target" + zero, 'K', gnu)
@@ -107,7 +111,7 @@ inline std::vector<tar_case> good_tar_cases() {
           .header("own.txt", 1, '0', tar::dialect::ustar, "prefix")
           .body("1")
           .end(),
-      {"pax: txt=1"});
+      {"pax: txt=1"}, "the first extension counts");
   add("Solaris X is x", tar().pax('X', pax_record("path=a.txt")).member("s", "1").end(), {"a: txt=1"});
   add("several x: later records count, earlier ones stay",
       tar()
@@ -116,7 +120,7 @@ inline std::vector<tar_case> good_tar_cases() {
           .header("s", 0)
           .body("123")
           .end(),
-      {"second: txt=123"});
+      {"second: txt=123"}, "the first extension counts");
   add("g, then x, then neither",
       tar()
           .pax('g', pax_record("path=all.txt"))
@@ -128,7 +132,7 @@ inline std::vector<tar_case> good_tar_cases() {
           .pax('g', pax_record("path="))
           .member("d.txt", "4")
           .end(),
-      {"all: txt=1", "mine: txt=2", "c: txt=3", "d: txt=4"});
+      {"all: txt=1", "mine: txt=2", "c: txt=3", "d: txt=4"}, "an empty path is a path");
   add("a size of x, of g, and taken back",
       tar()
           .pax('g', pax_record("size=2"))
@@ -144,10 +148,10 @@ inline std::vector<tar_case> good_tar_cases() {
           .header("d.txt", 4)
           .body("1234")
           .end(),
-      {"a: txt=12", "b: txt=123", "c: txt=1", "d: txt=1234"});
+      {"a: txt=12", "b: txt=123", "c: txt=1", "d: txt=1234"}, "a size of g does not count");
   add("a pax size where the field cannot be read",
       tar().pax('x', pax_record("size=1")).header("a.txt", 0).patch(124, "????????????").body("1").end(),
-      {"a: txt=1"});
+      {"a: txt=1"}, "is not read");
   add("records that say nothing to us",
       tar()
           .pax('x', pax_record("mtime=1795224938.0143414") + pax_record("uid=5") +
@@ -158,7 +162,8 @@ inline std::vector<tar_case> good_tar_cases() {
       {"a: txt=1"});
   add("x and g with nothing in them", tar().pax('g', "").pax('x', "").member("a.txt", "1").end(),
       {"a: txt=1"});
-  add("g at the end", tar().member("a.txt", "1").pax('g', pax_record("comment=end")).end(), {"a: txt=1"});
+  add("g at the end", tar().member("a.txt", "1").pax('g', pax_record("comment=end")).end(), {"a: txt=1"},
+      "an error");
   add("checksums over signed bytes", tar().header("\xe4.txt", 1).seal_signed().body("1").end(),
       {"\xe4: txt=1"});
 
@@ -256,7 +261,7 @@ inline std::vector<tar_case> good_tar_cases() {
   add("nothing in it", tar().end(), {});
   auto unpadded = tar().member("a.txt", "123");
   unpadded.bytes.resize(512 + 3);
-  add("no padding at the end", unpadded, {"a: txt=123"});
+  add("no padding at the end", unpadded, {"a: txt=123"}, "an error");
   return cases;
 }
 

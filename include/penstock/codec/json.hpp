@@ -36,22 +36,20 @@ using json_value = nlohmann::json;
 namespace detail {
 
 [[nodiscard]] inline error json_too_deep(std::uint64_t depth) {
-  return {errc::limit, "the JSON is nested more than " + std::to_string(depth) +
-                           " deep; raise the limit with .depth = ..."};
+  return {errc::limit, {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."}};
 }
 [[noreturn]] inline void json_malformed(std::string_view text, std::uint64_t offset) {
   offset = std::min<std::uint64_t>(offset, text.size());
-  throw error(errc::format, offset == text.size()
-                                ? std::string("the JSON ends too early")
-                                : "this is not JSON: it goes wrong at " +
-                                      quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12))
+  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
+  throw error(errc::format, {"this is not JSON: it goes wrong at ",
+                             quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
       .at_offset(offset);
 }
 /// The text of a payload, not longer than `limit`.
 [[nodiscard]] inline std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
   if (bytes.size() > limit)
-    throw error(errc::limit, "the JSON has " + std::to_string(bytes.size()) + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with .limit = ...");
+    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
+                              "; raise it with .limit = ..."});
   return bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
 }
 /// Looks for nesting beyond `depth`, in well-formed JSON and in any other text.
@@ -154,7 +152,7 @@ class json_field_reader {
   bool key(std::string& name) {
     next_ = depth_ == 1 && name == name_;
     if (next_ && std::exchange(seen_, true))
-      throw error(errc::format, "the JSON object has the key '" + std::string(name_) + "' twice");
+      throw error(errc::format, {"the JSON object has the key '", name_, "' twice"});
     return true;
   }
   bool end_object() {
@@ -213,14 +211,11 @@ class json_field_reader {
     });
   }
   [[noreturn]] void out_of_range() const {
-    throw error(errc::format,
-                "the number at the key '" + std::string(name_) + "' is out of the range of its type");
+    throw error(errc::format, {"the number at the key '", name_, "' is out of the range of its type"});
   }
   [[noreturn]] void other(std::string_view kind) const {
-    throw error(errc::format, "the JSON has " + std::string(kind) +
-                                  (in_list_ && depth_ == 2 ? " in the list" : "") + " at the key '" +
-                                  std::string(name_) + "', and " + std::string(form::wanted) +
-                                  " was asked for");
+    throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
+                               " at the key '", name_, "', and ", form::wanted, " was asked for"});
   }
 
   std::string_view name_;
@@ -304,7 +299,7 @@ struct json_field {
     const std::string_view text = detail::json_text(as_bytes(in), limit);
     detail::json_field_reader<T> found(key, text, depth, s);
     json_value::sax_parse(text.data(), text.data() + text.size(), &found);
-    if (!found.seen()) throw error(errc::missing, "the JSON object has no key '" + std::string(key) + "'");
+    if (!found.seen()) throw error(errc::missing, {"the JSON object has no key '", key, "'"});
     return taken(s, key);
   }
 
@@ -317,9 +312,8 @@ struct json_field {
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
       if (s.values.size() != list.size())
-        throw error(errc::shape, "the list at the key '" + std::string(key) + "' has " +
-                                     std::to_string(s.values.size()) + " numbers, and " +
-                                     std::to_string(list.size()) + " were asked for");
+        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, and ",
+                                  list.size(), " were asked for"});
       std::copy(s.values.begin(), s.values.end(), list.begin());
       return list;
     } else {

@@ -39,8 +39,8 @@ class lz4_scratch {
   }
 
   [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, "the lz4 content has " + size + " bytes, and the limit is " +
-                                 std::to_string(limit) + "; raise it with lz4{.limit = ...}");
+    throw error(errc::limit, {"the lz4 content has ", size, " bytes, and the limit is ", limit,
+                              "; raise it with lz4{.limit = ...}"});
   }
 
   buffer content;
@@ -75,7 +75,7 @@ class lz4_scratch {
     if (why.find("ontentChecksum") != std::string_view::npos ||
         why.find("lockChecksum") != std::string_view::npos)
       throw error(errc::checksum, "the content does not match the lz4 frame's checksum");
-    throw error(errc::format, "the lz4 frame is damaged: " + std::string(why));
+    throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
   void restart() {
@@ -109,13 +109,12 @@ class lz4_bytes {
   /// Decompresses to the destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "lz4_bytes: the destination has " + std::to_string(into.size()) +
-                                      " bytes, the content " + std::to_string(size_));
+      throw error(errc::argument,
+                  {"lz4_bytes: the destination has ", into.size(), " bytes, the content ", size_});
     if (expanded_) {
       if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
     } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  "the lz4 frames hold less than the " + std::to_string(size_) + " bytes that they name");
+      throw error(errc::format, {"the lz4 frames hold less than the ", size_, " bytes that they name"});
     }
   }
 

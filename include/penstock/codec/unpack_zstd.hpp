@@ -44,12 +44,12 @@ struct unpack_zstd {
 
     unpack_step step(bytes_view in, mutable_bytes out, bool) {
       if (whole_ && in.empty()) return {0, 0, true};
-      ZSTD_inBuffer from{in.data(), in.size(), 0};
+      ZSTD_inBuffer source{in.data(), in.size(), 0};
       ZSTD_outBuffer to{out.data(), out.size(), 0};
-      const std::size_t result = ZSTD_decompressStream(context_.get(), &to, &from);
+      const std::size_t result = ZSTD_decompressStream(context_.get(), &to, &source);
       if (ZSTD_isError(result)) fail(result);
       whole_ = result == 0;
-      return {from.pos, to.pos, whole_};
+      return {source.pos, to.pos, whole_};
     }
 
    private:

@@ -114,6 +114,11 @@ class payload_pool {
     all_.reserve(most);
     free_.reserve(most);
   }
+  payload_pool(const payload_pool&) = delete;
+  payload_pool& operator=(const payload_pool&) = delete;
+  ~payload_pool() {
+    for (Payload* const one : all_) delete one;
+  }
 
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
   [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
@@ -137,8 +142,13 @@ class payload_pool {
   /// A new one; the caller has looked at `made()` and `most()`.
   template <class... Args>
   Payload* make(Args&&... args) {
-    all_.push_back(std::make_unique<Payload>(std::forward<Args>(args)...));
-    return all_.back().get();
+    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
+    try {
+      return all_.back() = new Payload(std::forward<Args>(args)...);
+    } catch (...) {
+      all_.pop_back();
+      throw;
+    }
   }
   void give_back(Payload* p) noexcept {
     const std::lock_guard guard(lock_);
@@ -148,7 +158,7 @@ class payload_pool {
  private:
   std::size_t most_;
   std::mutex lock_;
-  std::vector<std::unique_ptr<Payload>> all_;
+  std::vector<Payload*> all_;  // these are owned
   std::vector<Payload*> free_;
 };
 

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/folder_files.hpp>
 #include <penstock/source/detail/whole_file.hpp>
@@ -49,13 +50,11 @@ class folder_blob {
   /// Opens the file, reads it to its destination and closes it.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
-      throw error(errc::argument, "a file of " + std::to_string(size_) + " bytes was to be read into " +
-                                      std::to_string(into.size()));
+      throw error(errc::argument, {"a file of ", size_, " bytes was to be read into ", into.size()});
     const regular_file opened(worker_->path);
     if (opened.size() != size_)
-      throw error(errc::io, "the file had " + std::to_string(size_) +
-                                " bytes when the dataset was opened and has " +
-                                std::to_string(opened.size()) + " now; open the dataset again")
+      throw error(errc::io, {"the file had ", size_, " bytes when the dataset was opened and has ",
+                             opened.size(), " now; open the dataset again"})
           .in_file(worker_->path);
     opened.read(into);
   }
@@ -137,8 +136,7 @@ class directory {
    private:
     [[nodiscard]] std::uint64_t checked(std::uint64_t index) const {
       if (index >= files_->size())
-        throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                        std::to_string(files_->size()));
+        throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", files_->size()});
       return index;
     }
     void name(std::size_t i, std::string& into) const {
@@ -149,7 +147,7 @@ class directory {
   };
 
   explicit directory(std::string path, directory_options options = {})
-      : files_(std::make_shared<const detail::folder_files>(
+      : files_(new const detail::folder_files(
             detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
@@ -164,8 +162,8 @@ class directory {
   /// Of all paths and sizes and the names of the classes, not of where the folder is.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
   [[nodiscard]] std::string describe() const {
-    return "directory(" + files_->root + "): " + std::to_string(size()) + " files, " +
-           std::to_string(files_->classes.size()) + " classes, " + std::to_string(files_->bytes) + " bytes";
+    return detail::text({"directory(", files_->root, "): ", size(), " files, ", files_->classes.size(),
+                         " classes, ", files_->bytes, " bytes"});
   }
   [[nodiscard]] reader open() const noexcept { return reader(files_); }
 

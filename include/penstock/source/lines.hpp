@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
 #include <penstock/source/detail/parallel.hpp>
@@ -129,6 +130,8 @@ class line_source {
       try {
         sink(line);
       } catch (error& e) {
+        // an offset without a file comes from a codec and counts from the first byte of the line
+        if (e.file().empty() && e.offset()) e.within("the line", begin);
         e.in_file(known_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
         throw;
       }
@@ -136,7 +139,7 @@ class line_source {
     /// The file and the number of the line in it, from one: "corpus.txt:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
-      return known_->path(place.shard) + ":" + std::to_string(place.sample + 1);
+      return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -168,7 +171,7 @@ class line_source {
   };
 
   line_source(Storage where, lines_options options) {
-    auto known = std::make_shared<files>(std::move(where));
+    std::shared_ptr<files> known(new files(std::move(where)));
     const std::span<const std::string> names = known->where.names();
     known->objects.resize(names.size());
     known->signatures.resize(names.size());
@@ -205,8 +208,8 @@ class line_source {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
-    return "lines(" + std::to_string(known_->objects.size()) + " files, " +
-           std::to_string(known_->shards.bytes()) + " bytes): " + std::to_string(size()) + " lines";
+    return detail::text({"lines(", known_->objects.size(), " files, ", known_->shards.bytes(),
+                         " bytes): ", size(), " lines"});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 

@@ -8,6 +8,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
@@ -73,17 +74,16 @@ struct npy_files : known_files<Storage> {
     check(header);
     const std::uint64_t expected = npy_payload(header);
     if (expected != size - header.data_offset)
-      throw error(errc::format, "the npy header says shape " + to_string(header.shape) + " of '" +
-                                    std::string(header.descr) + "', which is " + std::to_string(expected) +
-                                    " bytes, but " + std::to_string(size - header.data_offset) +
-                                    " follow it; copy the file again if it was cut")
+      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                                 "', which is ", expected, " bytes, but ", size - header.data_offset,
+                                 " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
     const extents found = header.shape.drop_front();
     if (begins.empty()) row = wanted != nullptr ? *wanted : found;
     if (!(found == row))
-      throw error(errc::shape,
-                  "the rows of this npy file have shape " + to_string(found) + ", and " + to_string(row) +
-                      (wanted != nullptr ? " was asked for" : " in " + this->where.names().front()))
+      throw error(errc::shape, {"the rows of this npy file have shape ", to_string(found), ", and ",
+                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                wanted != nullptr ? "" : this->where.names().front()})
           .at_offset(8);
     row_bytes = sizeof(T) * row.elements();
     begins.push_back(header.data_offset);
@@ -98,8 +98,8 @@ struct npy_files : known_files<Storage> {
     const std::uint64_t length =
         byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
     if (length > longest_header)
-      throw error(errc::limit, "the npy header says it has " + std::to_string(length) +
-                                   " bytes, and more than a MiB is not read")
+      throw error(errc::limit,
+                  {"the npy header says it has ", length, " bytes, and more than a MiB is not read"})
           .at_offset(8);
     return length + (wide ? 12 : 10);
   }
@@ -107,14 +107,14 @@ struct npy_files : known_files<Storage> {
   static void check(const npy_header& header) {
     const std::string descr(header.descr);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, "the npy file holds dtype '" + descr + "', but '" + npy_kind<T> +
-                                    std::to_string(sizeof(T)) + "' was asked for; see npy_rows<T>")
+      throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
+                                 "' was asked for; see npy_rows<T>"})
           .at_offset(8);
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
     if (header.order == foreign && sizeof(T) > 1)
-      throw error(errc::format, "the npy file holds '" + descr +
-                                    "', of the other byte order, and rows are read as they lie: save it "
-                                    "with array.astype(array.dtype.newbyteorder('='))")
+      throw error(errc::format, {"the npy file holds '", descr,
+                                 "', of the other byte order, and rows are read as they lie: save it "
+                                 "with array.astype(array.dtype.newbyteorder('='))"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
@@ -178,7 +178,7 @@ class npy_row_source {
     /// The file and the number of the row in it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
-      return known_->path(place.shard) + ":" + std::to_string(place.sample);
+      return detail::text({known_->path(place.shard), ":", place.sample});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -194,7 +194,7 @@ class npy_row_source {
   };
 
   explicit npy_row_source(Storage where) {
-    auto known = std::make_shared<files>(std::move(where));
+    std::shared_ptr<files> known(new files(std::move(where)));
     known->read(shape::wanted);
     known_ = std::move(known);
   }
@@ -211,8 +211,8 @@ class npy_row_source {
     return mix64(known_->shards.fingerprint() ^ 0x6e7079);
   }
   [[nodiscard]] std::string describe() const {
-    return "npy_rows(" + std::to_string(known_->objects.size()) + " files): " + std::to_string(size()) +
-           " rows of " + to_string(known_->row) + " '" + npy_kind<T> + std::to_string(sizeof(T)) + "'";
+    return detail::text({"npy_rows(", known_->objects.size(), " files): ", size(), " rows of ",
+                         to_string(known_->row), " '", npy_kind<T>, sizeof(T), "'"});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 

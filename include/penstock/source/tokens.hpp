@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/detail/token_files.hpp>
@@ -87,7 +88,7 @@ struct token_files : known_files<Storage> {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;
     if (window.stride == 0) window.stride = window.length;
     if (window.length == 0 || window.length > most || window.targets > most)
-      throw error(errc::argument, format + "_tokens: windows need a length of at least one token");
+      throw error(errc::argument, {format, "_tokens: windows need a length of at least one token"});
     span = window.length + window.targets;
   }
 
@@ -136,9 +137,8 @@ struct token_files : known_files<Storage> {
       tokens += range.count;
     }
     if (all == 0)
-      throw error(errc::argument, format + "_tokens: no " + (window.within_documents ? "document" : "file") +
-                                      " has the " + std::to_string(span) +
-                                      " tokens of a window; the longest has " + std::to_string(longest))
+      throw error(errc::argument, {format, "_tokens: no ", window.within_documents ? "document" : "file",
+                                   " has the ", span, " tokens of a window; the longest has ", longest})
           .in_file(chosen.empty() ? "" : this->where.names()[chosen.front()]);
     first_windows.push_back(all);
     this->shards = manifest(std::move(entries));
@@ -189,7 +189,7 @@ class token_source {
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = open_.locate(index);
       std::size_t document = 0;
-      return known_->path(place.shard) + ":" + std::to_string(first_token(index, place, document));
+      return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
     void will_need(std::uint64_t index) const noexcept {
       if (index >= known_->shards.samples()) return;
@@ -232,11 +232,10 @@ class token_source {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
   [[nodiscard]] std::string describe() const {
-    return known_->format + "_tokens(" + std::to_string(known_->objects.size()) + " files, " +
-           std::to_string(tokens()) + " tokens): " + std::to_string(size()) + " windows of " +
-           std::to_string(known_->window.length) + " + " + std::to_string(known_->window.targets) +
-           " tokens, " + std::to_string(known_->window.stride) + " apart" +
-           (known_->window.within_documents ? ", within documents" : "");
+    return detail::text({known_->format, "_tokens(", known_->objects.size(), " files, ", tokens(),
+                         " tokens): ", size(), " windows of ", known_->window.length, " + ",
+                         known_->window.targets, " tokens, ", known_->window.stride, " apart",
+                         known_->window.within_documents ? ", within documents" : ""});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
 
@@ -251,11 +250,12 @@ template <class T, class Window, class Storage, class Parse>
                                                                      std::string_view format,
                                                                      std::uint64_t head_bytes,
                                                                      Parse&& parse) {
-  auto known = std::make_shared<token_files<Window, Storage>>(std::move(where), window, format);
+  const std::shared_ptr<token_files<Window, Storage>> known(
+      new token_files<Window, Storage>(std::move(where), window, format));
   if (window.within_documents)
-    throw error(errc::argument, known->format +
-                                    "_tokens: these files do not say where documents end, so that windows "
-                                    "cannot keep to them; Megatron's index does");
+    throw error(errc::argument, {known->format,
+                                 "_tokens: these files do not say where documents end, so that windows "
+                                 "cannot keep to them; Megatron's index does"});
   std::vector<object_id> objects(known->where.names().size());
   for (std::size_t i = 0; i < objects.size(); ++i) objects[i] = static_cast<object_id>(i);
   buffer room;
@@ -264,7 +264,7 @@ template <class T, class Window, class Storage, class Parse>
         const bytes_view head = range_of(session, object, 0, std::min(size, head_bytes), room);
         return std::pair<token_range, std::uint64_t>(parse(head, size, known->where.names()[object]), 0);
       });
-  return token_source<T, Window, Storage>(std::move(known));
+  return token_source<T, Window, Storage>(known);
 }
 
 /// The `.bin` and `.idx` of a name with either ending, or with none.
@@ -341,7 +341,8 @@ template <token_value T, class Window>
 ///                                                token_window<1024>{.within_documents = true});
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> megatron_tokens(Storage where, Window window) {
-  auto known = std::make_shared<detail::token_files<Window, Storage>>(std::move(where), window, "megatron");
+  const std::shared_ptr<detail::token_files<Window, Storage>> known(
+      new detail::token_files<Window, Storage>(std::move(where), window, "megatron"));
   const auto names = known->where.names();
   std::unordered_map<std::string, object_id> indexes;
   std::vector<object_id> objects;
@@ -362,7 +363,7 @@ template <token_value T, storage Storage, class Window>
     const detail::megatron_index index(bytes, names[found->second]);
     return std::pair(index.template read<T>(size, names[object], document), index.hash());
   });
-  return token_source<T, Window, Storage>(std::move(known));
+  return token_source<T, Window, Storage>(known);
 }
 template <token_value T, class Window>
 [[nodiscard]] token_source<T, Window, mapped_file> megatron_tokens(std::string_view pattern, Window window) {

@@ -54,6 +54,9 @@ struct webdataset_options {
 /// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
 /// behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
+/// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
+/// last of several extension headers counts, an empty pax value takes back what was said. Sparse files are
+/// refused.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {

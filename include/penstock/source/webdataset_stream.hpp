@@ -180,7 +180,8 @@ class webdataset_stream_source {
 /// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
 /// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
-/// Threads: one reads at a time, all evaluate.
+/// Threads: one reads at a time, all evaluate. Who reads a pipe waits for its writer, also when the run is
+/// given up.
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
 /// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
 /// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe

@@ -81,8 +81,7 @@ class lz4_frame_walk {
     const std::uint64_t flags = little(1);
     const std::uint64_t block = little(1);
     if (flags >> 6 != 1)
-      throw error(errc::format,
-                  "the lz4 frame has version " + std::to_string(flags >> 6) + ", and only version 1 is known")
+      throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
           .at_offset(start + 4);
     const std::uint64_t code = block >> 4;
     if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
@@ -92,8 +91,7 @@ class lz4_frame_walk {
     if (frame.known) frame.content = little(8);
     if ((flags & 1) != 0) {
       if (const std::uint64_t dictionary = little(4); dictionary != 0)
-        throw error(errc::format, "the lz4 frame needs dictionary " + std::to_string(dictionary) +
-                                      ", and none is supported")
+        throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
             .at_offset(start);
     }
     skip(1);  // the checksum of the header, which the library compares
@@ -111,8 +109,8 @@ class lz4_frame_walk {
     }
     if ((flags & 4) != 0) skip(4);
     if (frame.known && frame.content > frame.bound)
-      throw error(errc::format, "the lz4 frame says that it holds " + std::to_string(frame.content) +
-                                    " bytes, but its blocks hold at most " + std::to_string(frame.bound))
+      throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
+                                 " bytes, but its blocks hold at most ", frame.bound})
           .at_offset(start);
   }
 

@@ -73,8 +73,7 @@ class folder_walk {
 
   static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   static error failed(const char* what, const std::string& path) {
-    return error(errc::io, std::string("the folder or file cannot ") + what + ": " +
-                               std::generic_category().message(errno))
+    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(errno)})
         .in_file(path);
   }
 

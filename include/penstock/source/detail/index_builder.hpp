@@ -41,10 +41,10 @@ class index_builder {
     if (marks_bad(lowered, m.size)) bad_ = true;
     const std::uint32_t suffix = number_of(lowered);
     if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-      throw error(errc::format, (reserved_suffix(lowered)
+      throw error(errc::format, {reserved_suffix(lowered)
                                      ? "WebDataset keeps this name for itself, no member may have it: '"
-                                     : "the sample has two members '") +
-                                    lowered + "'")
+                                     : "the sample has two members '",
+                                 lowered, "'"})
           .at_offset(m.header)
           .for_key(parts->key);
     }

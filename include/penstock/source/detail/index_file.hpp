@@ -95,7 +95,7 @@ class loaded_index {
  public:
   /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
   /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_file(const std::string& shard) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
     std::unique_ptr<loaded_index> made(new loaded_index);
@@ -111,7 +111,7 @@ class loaded_index {
     return from_buffer(std::move(copy));
   }
 
-  [[nodiscard]] static std::unique_ptr<const loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
     std::unique_ptr<loaded_index> made(new loaded_index);
     const bytes_view view = bytes->view();
     made->owned_ = std::move(bytes);
@@ -129,7 +129,7 @@ class loaded_index {
  private:
   loaded_index() = default;
 
-  static std::unique_ptr<const loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
     const auto tables = shard_index::over(bytes);
     if (!tables) return nullptr;
     made->tables_ = *tables;

@@ -55,7 +55,7 @@ struct shard_set {
 
     // First what is there: a few system calls for each shard, so that threads pay only for many.
     std::vector<index_header> headers(names.size());
-    std::vector<char> found(names.size(), 0);
+    std::vector<std::size_t> found(names.size(), 0);
     const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
     for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
       signatures[i] = session.signature(static_cast<object_id>(i));
@@ -141,7 +141,7 @@ class open_indexes {
       throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
           .in_file(entry.name);
     }
-    std::unique_ptr<const loaded_index> fresh;
+    std::unique_ptr<loaded_index> fresh;
     if (set_->in_memory[shard]) {
       fresh = loaded_index::from_buffer(set_->in_memory[shard]);
     } else {
@@ -157,8 +157,8 @@ class open_indexes {
   }
 
   // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<const loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                                const manifest::shard& entry) const {
+  std::unique_ptr<loaded_index> from_file(typename Storage::session& session, std::size_t shard,
+                                          const manifest::shard& entry) const {
     auto found = loaded_index::from_file(entry.name);
     if (found && belongs(*found, entry)) return found;
     if (set_->policy == index_policy::require) {

@@ -61,8 +61,8 @@ class open_files {
   /// The place of a sample; `errc::argument` where there is none.
   [[nodiscard]] manifest::place locate(std::uint64_t index) const {
     if (index >= known_->shards.samples())
-      throw error(errc::argument, "there is no sample " + std::to_string(index) + ": the dataset has " +
-                                      std::to_string(known_->shards.samples()));
+      throw error(errc::argument,
+                  {"there is no sample ", index, ": the dataset has ", known_->shards.samples()});
     return known_->shards.locate(index);
   }
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
 
 #include <algorithm>
@@ -60,24 +61,22 @@ template <class T>
   const auto number = [head](std::size_t i) { return little_endian<std::uint32_t>(head, 4 * i); };
   const std::uint32_t magic = number(0);
   if (magic == header::other_magic)
-    throw fail("the llm.c file holds tokens of another width; ask for " + std::string(header::other_type), 0);
+    throw fail(text({"the llm.c file holds tokens of another width; ask for ", header::other_type}), 0);
   if (magic == llmc_eval_magic)
     throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
   if (magic != header::magic)
-    throw fail("this is not an llm.c token file: it begins with " + std::to_string(magic) + " and not with " +
-                   std::to_string(header::magic) + "; a file without a header is read by raw_tokens",
+    throw fail(text({"this is not an llm.c token file: it begins with ", magic, " and not with ",
+                     header::magic, "; a file without a header is read by raw_tokens"}),
                0);
   if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
   if (number(1) != header::version)
-    throw fail("version " + std::to_string(number(1)) + " of llm.c's token files is not known, only " +
-                   std::to_string(header::version),
+    throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", header::version}),
                4);
   const std::uint64_t count = number(2);
   const std::uint64_t present = size - llmc_header_bytes;
   if (count * sizeof(T) != present)
-    throw fail("the llm.c header says " + std::to_string(count) + " tokens, which are " +
-                   std::to_string(count * sizeof(T)) + " bytes, but " + std::to_string(present) +
-                   " follow it; copy the file again if it was cut",
+    throw fail(text({"the llm.c header says ", count, " tokens, which are ", count * sizeof(T),
+                     " bytes, but ", present, " follow it; copy the file again if it was cut"}),
                8);
   return {llmc_header_bytes, count};
 }
@@ -100,9 +99,8 @@ template <class T>
           .at_offset(0);
   }
   if (size % sizeof(T) != 0)
-    throw error(errc::format, "the file has " + std::to_string(size) +
-                                  " bytes, which is no whole number of " + std::to_string(sizeof(T)) +
-                                  "-byte tokens: it was cut, or its tokens have another width")
+    throw error(errc::format, {"the file has ", size, " bytes, which is no whole number of ", sizeof(T),
+                               "-byte tokens: it was cut, or its tokens have another width"})
         .in_file(path)
         .at_offset(size - size % sizeof(T));
   return {0, size / sizeof(T)};
@@ -118,7 +116,7 @@ class megatron_index {
       throw fail("this is not the index of a Megatron dataset: it does not begin with MMIDIDX", 0);
     const auto version = little_endian<std::uint64_t>(bytes, 9);
     if (version != 1)
-      throw fail("version " + std::to_string(version) + " of Megatron's indexes is not known, only 1", 9);
+      throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
     code_ = std::to_integer<unsigned>(bytes[17]);
     sequences_ = little_endian<std::uint64_t>(bytes, 18);
     bounds_ = little_endian<std::uint64_t>(bytes, 26);
@@ -127,9 +125,9 @@ class megatron_index {
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
     const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
     if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have a byte more per sequence
-      throw fail("the index says " + std::to_string(sequences_) + " sequences and " +
-                     std::to_string(bounds_) + " bounds of documents, which does not fit its size of " +
-                     std::to_string(bytes.size()) + " bytes; copy it again if it was cut",
+      throw fail(text({"the index says ", sequences_, " sequences and ", bounds_,
+                       " bounds of documents, which does not fit its size of ", bytes.size(),
+                       " bytes; copy it again if it was cut"}),
                  18);
   }
 
@@ -141,12 +139,11 @@ class megatron_index {
   [[nodiscard]] token_range read(std::uint64_t tokens_size, const std::string& tokens_path,
                                  Document&& document) const {
     if (!accepts<T>())
-      throw fail("the Megatron dataset holds tokens of type " + std::string(type_name(code_)) +
-                     ", and another type was asked for",
+      throw fail(text({"the Megatron dataset holds tokens of type ", type_name(code_),
+                       ", and another type was asked for"}),
                  17);
     if (bounds_ == 0 || bound(0) != 0 || bound(bounds_ - 1) != sequences_)
-      throw fail("the bounds of documents do not go from 0 to the number of sequences, " +
-                     std::to_string(sequences_),
+      throw fail(text({"the bounds of documents do not go from 0 to the number of sequences, ", sequences_}),
                  bounds_at());
     std::uint64_t tokens = 0, begin = 0, next = 1;
     const auto close = [&](std::uint64_t sequence) {
@@ -160,16 +157,15 @@ class megatron_index {
       const auto length = little_endian<std::uint32_t>(bytes_, at(head + 4 * i));
       const auto offset = little_endian<std::uint64_t>(bytes_, at(head + 4 * sequences_ + 8 * i));
       if (length > 0x7fffffffu || offset != tokens * sizeof(T))
-        throw fail("sequence " + std::to_string(i) + " does not begin where the one before it ends",
+        throw fail(text({"sequence ", i, " does not begin where the one before it ends"}),
                    head + 4 * sequences_ + 8 * i);
       tokens += length;
       close(i + 1);
     }
     if (next != bounds_) throw fail("the bounds of documents do not ascend", bounds_at() + 8 * next);
     if (tokens * sizeof(T) != tokens_size)
-      throw error(errc::format, "the index says " + std::to_string(tokens) + " tokens, which are " +
-                                    std::to_string(tokens * sizeof(T)) + " bytes, but the file has " +
-                                    std::to_string(tokens_size) + "; copy both again")
+      throw error(errc::format, {"the index says ", tokens, " tokens, which are ", tokens * sizeof(T),
+                                 " bytes, but the file has ", tokens_size, "; copy both again"})
           .in_file(tokens_path)
           .at_offset(std::min(tokens * sizeof(T), tokens_size));
     return {0, tokens};

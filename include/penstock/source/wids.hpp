@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock/source/wids.hpp needs nlohmann-json: link penstock::json"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a description of wids says of a shard.
+struct wids_shard {
+  std::string path;
+  std::uint64_t samples = 0;
+  std::optional<std::uint64_t> bytes;
+};
+
+/// Reads a description, and those that it names: one level, as wids does.
+class wids_reader {
+ public:
+  explicit wids_reader(std::string path) : path_(std::move(path)) {}
+
+  void read(std::vector<wids_shard>& shards, bool top = true) {
+    const nlohmann::json all = parsed();
+    if (!all.is_object()) fail("the description is not a JSON object");
+    if (all.contains("__kind__") && all["__kind__"] != "wids-shard-index-v1")
+      fail("'__kind__' is not \"wids-shard-index-v1\"");
+    if (!all.contains("wids_version") || all["wids_version"] != 1)
+      fail("'wids_version' is missing or not 1, the only one that there is");
+    if (!all.contains("shardlist") && !all.contains("datasets"))
+      fail("the description has neither 'shardlist' nor 'datasets'");
+    if (all.contains("shardlist")) list(all, folder_of(path_), shards);
+    if (!all.contains("datasets")) return;
+    if (!top) fail("a description that another one names may not name a third; write its shards down in one");
+    if (!all["datasets"].is_array()) fail("'datasets' is not a list");
+    for (const nlohmann::json& one : all["datasets"]) {
+      if (one.is_object() && one.contains("shardlist"))
+        list(one, folder_of(path_), shards);
+      else
+        wids_reader(joined(folder_of(path_), text(one, "source_url"))).read(shards, false);
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = 256_MiB;
+
+  [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
+
+  [[nodiscard]] nlohmann::json parsed() const {
+    const buffer bytes = read_whole_file(path_);
+    if (bytes.size() > most_bytes)
+      throw error(errc::limit, "a description of shards may not have more than 256 MiB").in_file(path_);
+    const std::string_view text = text_of(bytes.view());
+    try {
+      return nlohmann::json::parse(text.begin(), text.end());
+    } catch (const nlohmann::json::parse_error& e) {
+      throw error(errc::format, std::string("the description is not JSON: ") + e.what())
+          .in_file(path_)
+          .at_offset(e.byte == 0 ? 0 : e.byte - 1);
+    }
+  }
+
+  [[nodiscard]] static std::string folder_of(const std::string& path) {
+    return path.substr(0, path.rfind('/') + 1);
+  }
+  /// Relative paths are meant from `base`; URLs of other machines are not for this source.
+  [[nodiscard]] std::string joined(const std::string& base, std::string url) const {
+    if (url.starts_with("file:")) url.erase(0, url.starts_with("file://") ? 7 : 5);
+    if (url.find("://") != std::string::npos || url.starts_with("pipe:"))
+      fail("'" + url + "' is not a local file; copy the shards to this machine");
+    return url.starts_with('/') ? url : base + url;
+  }
+  [[nodiscard]] std::string text(const nlohmann::json& object, const char* key) const {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_string())
+      fail(std::string("an entry has no text '") + key + "'");
+    return object[key].get<std::string>();
+  }
+  [[nodiscard]] std::uint64_t number(const nlohmann::json& object, const char* key) const {
+    if (!object.contains(key) || !object[key].is_number_unsigned())
+      fail("the shard '" + text(object, "url") + "' has no '" + key + "' that is a number");
+    return object[key].get<std::uint64_t>();
+  }
+
+  void list(const nlohmann::json& all, std::string base, std::vector<wids_shard>& shards) const {
+    if (all.contains("base") && !all["base"].is_null()) {
+      base = joined(base, text(all, "base"));
+      if (!base.empty() && base.back() != '/') base += '/';
+    }
+    if (!all["shardlist"].is_array()) fail("'shardlist' is not a list");
+    for (const nlohmann::json& one : all["shardlist"]) {
+      wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
+      if (one.contains("filesize")) said.bytes = number(one, "filesize");
+      shards.push_back(std::move(said));
+    }
+  }
+
+  std::string path_;
+};
+
+}  // namespace detail
+
+/// The shards that a description of wids lists, `shardindex.json`: a `webdataset` over them, which must hold
+/// what the description says.
+///
+/// In: the path of the description, and the choices of `webdataset`. Relative names are meant from its
+/// `base`, or from its folder. Lists in `datasets` are joined in their order, descriptions that they name are
+/// read; weights are not used, and checksums not computed. Out, kind, guarantees, cost, threads: as
+/// `webdataset`.
+/// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
+/// than the description says, and with the offset for what is not JSON; `errc::limit` for a description of
+/// more than 256 MiB.
+/// Source: webdataset, wids_specs.py and wids_index.py.
+///
+///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
+[[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
+  std::vector<detail::wids_shard> shards;
+  detail::wids_reader(description).read(shards);
+  std::vector<std::string> paths;
+  for (const detail::wids_shard& said : shards) paths.push_back(said.path);
+  webdataset<file> data(std::move(paths), options);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const manifest::shard& found = data.manifest().shards()[i];
+    const auto compare = [&](const char* what, std::uint64_t said, std::uint64_t has) {
+      if (said == has) return;
+      throw error(errc::format, "the description " + description + " says that the shard " + found.name +
+                                    " has " + std::to_string(said) + " " + what + ", and it has " +
+                                    std::to_string(has))
+          .in_file(found.name);
+    };
+    if (shards[i].bytes) compare("bytes", *shards[i].bytes, found.bytes);
+    compare("samples", shards[i].samples, found.samples);
+  }
+  return data;
+}
+
+}  // namespace penstock::inline v0_1

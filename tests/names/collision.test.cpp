@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// No public name of ours equals one of the system's: with the usual headers included and everything of ours
+// visible without its namespace, every stage can still be written.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <regex.h>
+#include <sched.h>
+#include <search.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <ranges>
+#include <string>
+#include <vector>
+
+#include <penstock/penstock.hpp>
+
+#include "support/catch.hpp"
+#include "support/raw_tar.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace penstock;
+
+namespace {
+
+std::vector<int> numbers(int n) {
+  std::vector<int> all(static_cast<std::size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+template <class Plan>
+std::size_t samples_of(const Plan& plan) {
+  std::size_t count = 0;
+  for (auto&& b : plan) count += b.valid_size();
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("names: every stage and annotation can be written without its namespace") {
+  const auto half = map([](int x) { return x / 2; });
+  CHECK(samples_of(from(numbers(100)) | shuffle(7) | shard(0, 2) | skip(2) | take(40) | repeat(2) | half |
+                   batch(8, tail::drop) | pin_and_copy | workers(1) | prefetch(2) |
+                   memory(std::size_t{1} << 24) | seed(3) | watchdog(std::chrono::seconds(5)) |
+                   require<guarantee::elastic>) == 40);
+  CHECK(samples_of(from(numbers(50)) | shuffle_buffer(8) | filter([](int x) { return x % 2 == 0; }) | half |
+                   batch(5) | steps(5)) == 25);
+  CHECK(samples_of(generated(20, [](std::uint64_t i) { return i; }) | sequential | enumerate | batch(4)) ==
+        20);
+  const std::vector<std::string> words = {"1", "22", "333"};
+  CHECK(samples_of(from(words) | decode<integer> | batch(2)) == 3);
+  CHECK(samples_of(from(words) | decode<text> | batch(3, ragged)) == 3);
+  CHECK(samples_of(from(words) | decode<text> | batch(3, pad_to_longest)) == 3);
+  CHECK(samples_of(from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch | batch(2)) == 3);
+}
+
+TEST_CASE("names: sources, fields and codecs too") {
+  const penstock_test::temp_dir dir;
+  penstock_test::raw_tar().member("a.cls", "1").member("a.txt", "x").end().save((dir / "s.tar").string());
+  const auto plan = webdataset((dir / "s.tar").string()) | shuffle(1, window(2), lanes(1)) |
+                    fields<"cls", optional<"txt">> | decode<field<"cls", integer>> |
+                    map<"cls">([](std::int64_t c) { return c + 1; }) | fields<"cls"> | batch(1);
+  auto run = plan.open();
+  for (auto&& b : run) CHECK(get<"cls">(b)[0] == 2);
+  const state where = run.state();
+  CHECK(to_string(where).size() > 10);
+  CHECK(describe(plan).size() > 10);
+  CHECK(peek(plan).size() > 10);
+  CHECK(report(run.counters()).size() > 10);
+
+  std::ofstream(dir / "four.txt") << "a\nb\nc\n";
+  const std::string path = (dir / "four.txt").string();
+  CHECK(samples_of(lines(path) | batch(3, ragged)) == 3);
+  CHECK(samples_of(raw_tokens<std::uint16_t>(path, token_window<1>{}) | batch(2)) == 2);
+  CHECK(samples_of(directory(dir.path().string(), {.extensions = {"txt"}}) | fields<"label"> | batch(1)) ==
+        1);
+}
