@@ -771,7 +771,8 @@ class piece {
  public:
   constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
   constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  constexpr piece(char character) noexcept
+  template <std::same_as<char> C>  // nothing else shall become one
+  constexpr piece(C character) noexcept
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
     requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
@@ -5854,48 +5855,62 @@ class buffer_front {
 
 namespace detail {
 
-/// Whether a `shuffle_buffer` stands at the places [I, End).
+/// The place of the first `shuffle_buffer` at the places [I, End), or End.
 template <std::size_t I, std::size_t End, class... Stages>
-inline constexpr bool mixed_after = [] {
-  std::size_t place = 0;
-  bool found = false;
-  ((found = found || (place >= I && place < End && part_of_kind<Stages, cursor_tag>), ++place), ...);
+inline constexpr std::size_t mixed_at = [] {
+  std::size_t place = 0, found = End;
+  ((found = found == End && place >= I && place < End && part_of_kind<Stages, cursor_tag> ? place : found,
+    ++place),
+   ...);
   return found;
 }();
 
-/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
-inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
-  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
-}
+/// How samples have been dealt to ranks already: take and skip count for all ranks together.
+struct dealt_among {
+  world part;
+  bool repeated = false;  // since then: who has how many of which round is not known any more
 
-/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
+  /// How many of the first `count` samples are this rank's.
+  [[nodiscard]] std::uint64_t share(std::uint64_t count) const {
+    if (repeated && part.size > 1)
+      throw error(errc::argument,
+                  "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
+                  "repeat; write repeat before shuffle_buffer");
+    return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
+  }
+};
+
+/// Order stages on samples. Those before a `shuffle_buffer` are done for all ranks, and samples are dealt as
+/// late as they can be, so that a rank gets what arithmetic would give it.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
+auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
     const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
-      return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
-          nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
-    else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
-                                          stage.part);
-    else if constexpr (part_of_kind<type, cursor_tag>)
+    if constexpr (part_of_kind<type, shard_tag>) {
+      constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
+      auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
+      return nest_front<Item, mixes, End>(
+          shard_front<decltype(counted), Item>(std::move(counted), stage.part), stages,
+          dealt_among{stage.part});
+    } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);
-    else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
+    } else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; }) {
+      dealt.repeated = true;
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
-      const std::uint64_t mine = rank_share(stage.count, dealt);
-      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
+    } else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = dealt.share(stage.count), size = dealt.part.size;
+      dealt.part.rank = (dealt.part.rank + size - stage.count % size) % size;
       return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
+    } else if constexpr (part_of_kind<type, order_tag>) {
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), dealt.share(stage.count)),
                                           stages, dealt);
-    else
+    } else {
       return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
+    }
   }
 }
 
@@ -6784,7 +6799,7 @@ class joined_thread {
   }
   [[nodiscard]] bool joinable() const noexcept { return runs_; }
   void join() noexcept {
-    if (runs_) ::pthread_join(id_, nullptr);
+    if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
     runs_ = false;
   }
 
@@ -7265,8 +7280,8 @@ class engine {
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr const char* idle =
-      parts::forward ? "the source's next sample" : "a worker to take up the batch";
+  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
+  static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -7344,8 +7359,9 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    const bool small = sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144;
-    return crowded_ && small ? 8 * *options_.workers : few;
+    const std::uint64_t bytes = std::max(sample_bytes(), element_bytes) * block_slots();
+    const bool small = sample_bytes() != 0 && bytes <= 262'144;
+    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
@@ -7377,10 +7393,7 @@ class engine {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
     works_.reset(new work[counts_.size()]);
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      works_[i].self = this;
-      works_[i].counts = &counts_[i];
-    }
+    for (std::size_t i = 0; i < counts_.size(); ++i) works_[i].self = this, works_[i].counts = &counts_[i];
     try {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
@@ -9038,6 +9051,10 @@ inline std::string percent(double share) {
         "them ready with prefetch(n) after batch, or make batches larger";
     return v;
   }
+  if (input <= 0.5 && all <= 0) {
+    v.advice = "no stage was timed yet; ask again after more batches";
+    return v;
+  }
   if (input > 0.5 || most == 0) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
@@ -9091,8 +9108,9 @@ inline std::string percent(double share) {
                   detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
     text += line;
   }
-  text += "consumer waited " + detail::percent(v.stall) + ", workers busy " + detail::percent(v.busy) + "\n" +
-          std::string(to_string(v.limit)) + ": " + v.advice + "\n";
+  text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
+          ", workers busy " + detail::percent(v.busy) + "\n" + std::string(to_string(v.limit)) + ": " +
+          v.advice + "\n";
   return text;
 }
 
@@ -9899,6 +9917,7 @@ struct skip_fn {
 }  // namespace detail
 
 /// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
+/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
 ///
 /// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads.
 /// Nothing is read to get past what is dropped.
@@ -9975,6 +9994,7 @@ struct take_fn {
 }  // namespace detail
 
 /// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
+/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
 ///
 /// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After
 /// a shuffle the samples differ from epoch to epoch, before it they are the same ones.

@@ -67,6 +67,29 @@ TEST_CASE("run/front: behind shard and shuffle_buffer take and skip count for al
   }
 }
 
+TEST_CASE("run/front: a rank of a forward source gets what arithmetic gives it over an indexed one") {
+  const auto all = numbers(12);
+  // Whole steps only: a last one that is not full is divided, not dealt.
+  const auto same = [&](auto stages, std::uint64_t world) {
+    for (std::uint64_t rank = 0; rank < world; ++rank)
+      CHECK(read(stages(list(12) | ps::shard(rank, world))) ==
+            values_of(stages(ps::from(all) | ps::shard(rank, world)) | ps::batch(1)));
+  };
+  for (const std::uint64_t world : {1u, 2u, 3u}) {
+    same([](auto p) { return p | ps::repeat(2) | ps::shuffle_buffer(3, 1); }, world);
+    same([](auto p) { return p | ps::skip(3) | ps::take(6) | ps::shuffle_buffer(3, 1); }, world);
+    same([](auto p) { return p | ps::take(3) | ps::repeat(4) | ps::shuffle_buffer(2, 1); }, world);
+  }
+}
+
+TEST_CASE(
+    "run/front: take behind shard, shuffle_buffer and repeat is refused, since nobody can count there") {
+  CHECK_THROWS_WITH(
+      ps::make_front(list(5) | ps::shard(0, 2) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(10)),
+      penstock_test::contains("write repeat before shuffle_buffer"));
+  CHECK(read(list(5) | ps::shard(0, 1) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(7)).size() == 7);
+}
+
 TEST_CASE("run/front: a shuffle buffer gives every sample once") {
   auto all = read(list(100) | ps::shuffle_buffer(9, 1));
   CHECK(all != numbers(100));

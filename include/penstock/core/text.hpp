@@ -16,7 +16,8 @@ class piece {
  public:
   constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
   constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  constexpr piece(char character) noexcept
+  template <std::same_as<char> C>  // nothing else shall become one
+  constexpr piece(C character) noexcept
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
     requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)

@@ -112,6 +112,10 @@ inline std::string percent(double share) {
         "them ready with prefetch(n) after batch, or make batches larger";
     return v;
   }
+  if (input <= 0.5 && all <= 0) {
+    v.advice = "no stage was timed yet; ask again after more batches";
+    return v;
+  }
   if (input > 0.5 || most == 0) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
@@ -165,8 +169,9 @@ inline std::string percent(double share) {
                   detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
     text += line;
   }
-  text += "consumer waited " + detail::percent(v.stall) + ", workers busy " + detail::percent(v.busy) + "\n" +
-          std::string(to_string(v.limit)) + ": " + v.advice + "\n";
+  text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
+          ", workers busy " + detail::percent(v.busy) + "\n" + std::string(to_string(v.limit)) + ": " +
+          v.advice + "\n";
   return text;
 }
 

@@ -81,6 +81,7 @@ struct skip_fn {
 }  // namespace detail
 
 /// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
+/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
 ///
 /// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads.
 /// Nothing is read to get past what is dropped.

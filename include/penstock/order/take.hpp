@@ -76,6 +76,7 @@ struct take_fn {
 }  // namespace detail
 
 /// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
+/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
 ///
 /// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After
 /// a shuffle the samples differ from epoch to epoch, before it they are the same ones.

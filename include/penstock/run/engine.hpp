@@ -212,8 +212,8 @@ class engine {
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr const char* idle =
-      parts::forward ? "the source's next sample" : "a worker to take up the batch";
+  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
+  static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
   using counts_type = worker_counts<stage_count>;
 
   struct stopper {
@@ -291,8 +291,9 @@ class engine {
     if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
     if (*options_.workers == 0) return 2;
     const std::size_t few = std::max(4u, *options_.workers + 3);
-    const bool small = sample_bytes() != 0 && sample_bytes() * block_slots() <= 262'144;
-    return crowded_ && small ? 8 * *options_.workers : few;
+    const std::uint64_t bytes = std::max(sample_bytes(), element_bytes) * block_slots();
+    const bool small = sample_bytes() != 0 && bytes <= 262'144;
+    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
@@ -324,10 +325,7 @@ class engine {
     const unsigned count = *options_.workers;
     // What a worker keeps is made here, where an exception has somewhere to go.
     works_.reset(new work[counts_.size()]);
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      works_[i].self = this;
-      works_[i].counts = &counts_[i];
-    }
+    for (std::size_t i = 0; i < counts_.size(); ++i) works_[i].self = this, works_[i].counts = &counts_[i];
     try {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {

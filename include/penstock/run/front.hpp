@@ -163,48 +163,62 @@ class buffer_front {
 
 namespace detail {
 
-/// Whether a `shuffle_buffer` stands at the places [I, End).
+/// The place of the first `shuffle_buffer` at the places [I, End), or End.
 template <std::size_t I, std::size_t End, class... Stages>
-inline constexpr bool mixed_after = [] {
-  std::size_t place = 0;
-  bool found = false;
-  ((found = found || (place >= I && place < End && part_of_kind<Stages, cursor_tag>), ++place), ...);
+inline constexpr std::size_t mixed_at = [] {
+  std::size_t place = 0, found = End;
+  ((found = found == End && place >= I && place < End && part_of_kind<Stages, cursor_tag> ? place : found,
+    ++place),
+   ...);
   return found;
 }();
 
-/// How many of the first `count` samples are rank `dealt.rank`'s, where they are dealt to the ranks in turn.
-inline std::uint64_t rank_share(std::uint64_t count, world dealt) noexcept {
-  return count > dealt.rank ? (count - dealt.rank - 1) / dealt.size + 1 : 0;
-}
+/// How samples have been dealt to ranks already: take and skip count for all ranks together.
+struct dealt_among {
+  world part;
+  bool repeated = false;  // since then: who has how many of which round is not known any more
 
-/// `dealt`: among which ranks samples have been dealt already. take and skip count for all of them together.
+  /// How many of the first `count` samples are this rank's.
+  [[nodiscard]] std::uint64_t share(std::uint64_t count) const {
+    if (repeated && part.size > 1)
+      throw error(errc::argument,
+                  "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
+                  "repeat; write repeat before shuffle_buffer");
+    return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
+  }
+};
+
+/// Order stages on samples. Those before a `shuffle_buffer` are done for all ranks, and samples are dealt as
+/// late as they can be, so that a rank gets what arithmetic would give it.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
-auto nest_front(Up up, const pack<Stages...>& stages, world dealt = {}) {
+auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
   if constexpr (I == End) {
     return up;
   } else {
     const auto& stage = at<I>(stages);
     using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (part_of_kind<type, shard_tag> && !mixed_after<I, End, Stages...>)
-      return shard_front<decltype(nest_front<Item, I + 1, End>(std::move(up), stages)), Item>(
-          nest_front<Item, I + 1, End>(std::move(up), stages), stage.part);
-    else if constexpr (part_of_kind<type, shard_tag>)
-      return nest_front<Item, I + 1, End>(shard_front<Up, Item>(std::move(up), stage.part), stages,
-                                          stage.part);
-    else if constexpr (part_of_kind<type, cursor_tag>)
+    if constexpr (part_of_kind<type, shard_tag>) {
+      constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
+      auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
+      return nest_front<Item, mixes, End>(
+          shard_front<decltype(counted), Item>(std::move(counted), stage.part), stages,
+          dealt_among{stage.part});
+    } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);
-    else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; })
+    } else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; }) {
+      dealt.repeated = true;
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
-    else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
-      const std::uint64_t mine = rank_share(stage.count, dealt);
-      dealt.rank = (dealt.rank + dealt.size - stage.count % dealt.size) % dealt.size;
+    } else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = dealt.share(stage.count), size = dealt.part.size;
+      dealt.part.rank = (dealt.part.rank + size - stage.count % size) % size;
       return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag>)
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), rank_share(stage.count, dealt)),
+    } else if constexpr (part_of_kind<type, order_tag>) {
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), dealt.share(stage.count)),
                                           stages, dealt);
-    else
+    } else {
       return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
+    }
   }
 }
 

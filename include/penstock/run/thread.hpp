@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <exception>
 
 #include <system_error>
 
@@ -28,7 +29,7 @@ class joined_thread {
   }
   [[nodiscard]] bool joinable() const noexcept { return runs_; }
   void join() noexcept {
-    if (runs_) ::pthread_join(id_, nullptr);
+    if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
     runs_ = false;
   }
 
