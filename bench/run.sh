@@ -22,13 +22,12 @@ cmake --preset bench -B "$build" > "$build.log" 2>&1 || { cat "$build.log" >&2; 
 cmake --build "$build" >> "$build.log" 2>&1 || { tail -n 50 "$build.log" >&2; exit 1; }
 
 # The peer of row 8c, in an environment of its own.
-venv=$build/webdataset
-if [[ ! -x $venv/bin/python ]] || ! "$venv/bin/python" -c 'import webdataset' 2> /dev/null; then
-  python3 -m venv "$venv" > /dev/null 2>&1 && "$venv/bin/pip" --quiet --disable-pip-version-check install webdataset \
-    > "$build/webdataset.log" 2>&1 || echo "run.sh: webdataset cannot be installed; row 8c is left out" >&2
-fi
-if "$venv/bin/python" -c 'import webdataset' 2> /dev/null; then
-  export BENCH_WEBDATASET_PYTHON=$venv/bin/python BENCH_WEBDATASET_SCRIPT=$root/bench/tar/webdataset_rate.py
+# shellcheck source=tools/install_missing.sh
+source "$root/tools/install_missing.sh"
+if python=$(webdataset_python "$build/webdataset"); then
+  export BENCH_WEBDATASET_PYTHON=$python BENCH_WEBDATASET_SCRIPT=$root/bench/tar/webdataset_rate.py
+else
+  echo "run.sh: webdataset cannot be installed; row 8c is left out" >&2
 fi
 
 python3 "$root/bench/report.py" "$build" "$@"

@@ -23,6 +23,10 @@ install_missing tests
 jobs=$(nproc)
 clang=$(newest_clang)
 export PYTHONDONTWRITEBYTECODE=1
+# The peer with which samples are compared; a test says so where it is not there.
+if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/webdataset"); then
+  export PENSTOCK_TEST_PYTHON=$peer
+fi
 settings=("-DPython3_EXECUTABLE=$(command -v python3)")
 
 # preset <name> [setting]...: configures, builds and tests one preset

@@ -83,6 +83,59 @@ struct unpack_zstd {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/codec/detail/packed_blob.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The content of a payload of frames: a blob. Where the frames name their sizes nothing is decompressed
+/// until it is known where to. `Scratch` is what a worker keeps: `format`, `content`, `expand(packed, into,
+/// bounded)`.
+template <class Scratch>
+class packed_blob {
+ public:
+  using unfinished = void;
+
+  /// Content of `size` bytes, still packed.
+  packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+      : scratch_(&scratch), packed_(packed), size_(size) {}
+  /// Content that lies in the scratch already.
+  explicit packed_blob(Scratch& scratch) noexcept
+      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Decompresses to the destination of `size()` bytes.
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_)
+      throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
+                                   " bytes, the content ", size_});
+    if (expanded_) {
+      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
+    } else if (scratch_->expand(packed_, into, false) != size_) {
+      throw error(errc::format,
+                  {"the ", Scratch::format, " frames hold less than the ", size_, " bytes that they name"});
+    }
+  }
+
+  /// The content, in the worker's scratch until its next use.
+  [[nodiscard]] bytes_view finish() const {
+    if (!expanded_) {
+      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
+      read_into(scratch_->content.span());
+      expanded_ = true;
+    }
+    return scratch_->content.view();
+  }
+
+ private:
+  Scratch* scratch_;
+  bytes_view packed_;
+  std::uint64_t size_;
+  mutable bool expanded_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/codec/detail/zstd_frames.hpp
 
 namespace penstock::inline v0_1 {
@@ -206,6 +259,8 @@ namespace penstock::inline v0_1 {
 /// What one worker keeps for `zstd`: a decompression context, made on first use, and room for content.
 class zstd_scratch {
  public:
+  static constexpr std::string_view format = "zstd";
+
   /// Decompresses all frames of `packed` to `into` and returns how many bytes they gave.
   /// `bounded` says that `into` ends at the user's limit and not at a size that the frames name.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
@@ -242,49 +297,8 @@ class zstd_scratch {
   std::unique_ptr<ZSTD_DCtx, free_context> context_;
 };
 
-/// The content of a zstd payload: a blob. Where the frames name their sizes nothing is decompressed until it
-/// is known where to.
-class zstd_bytes {
- public:
-  using unfinished = void;
-
-  /// Content of `size` bytes, still packed.
-  zstd_bytes(zstd_scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
-      : scratch_(&scratch), packed_(packed), size_(size) {}
-  /// Content that lies in the scratch already.
-  explicit zstd_bytes(zstd_scratch& scratch) noexcept
-      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Decompresses straight to the destination of `size()` bytes.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_)
-      throw error(errc::argument,
-                  {"zstd_bytes: the destination has ", into.size(), " bytes, the content ", size_});
-    if (expanded_) {
-      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
-    } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format, {"the zstd frames hold less than the ", size_, " bytes that they name"});
-    }
-  }
-
-  /// The content, in the worker's scratch until its next use.
-  [[nodiscard]] bytes_view finish() const {
-    if (!expanded_) {
-      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
-      read_into(scratch_->content.span());
-      expanded_ = true;
-    }
-    return scratch_->content.view();
-  }
-
- private:
-  zstd_scratch* scratch_;
-  bytes_view packed_;
-  std::uint64_t size_;
-  mutable bool expanded_ = false;
-};
+/// The content of a zstd payload: a blob.
+using zstd_bytes = detail::packed_blob<zstd_scratch>;
 
 /// Zstandard: payloads of one or more frames, with skippable frames between them, without dictionaries.
 ///

@@ -31,8 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // For each path of a list, what WebDataset's Python package yields: `<path>.expected`, with a last line
-// `error`
-// where it raises.
+// `error` where it raises.
 constexpr const char* reader_in_python = R"py(import resource, sys, webdataset
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))  # sparse files can be of any size
 for path in open(sys.argv[1]).read().splitlines():

@@ -7,6 +7,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/lz4_frames.hpp>
+#include <penstock/codec/detail/packed_blob.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -27,6 +27,8 @@ namespace penstock::inline v0_1 {
 /// What one worker keeps for `lz4`: a decompression context, made on first use, and room for content.
 class lz4_scratch {
  public:
+  static constexpr std::string_view format = "lz4";
+
   /// Decompresses all frames of `packed` to `into` and returns how many bytes they gave.
   /// `bounded` says that `into` ends at the user's limit and not at a size that the frames name.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
@@ -91,49 +93,8 @@ class lz4_scratch {
   std::unique_ptr<LZ4F_dctx, free_context> context_;
 };
 
-/// The content of an lz4 payload: a blob. Where the frames name their sizes nothing is decompressed until it
-/// is known where to.
-class lz4_bytes {
- public:
-  using unfinished = void;
-
-  /// Content of `size` bytes, still packed.
-  lz4_bytes(lz4_scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
-      : scratch_(&scratch), packed_(packed), size_(size) {}
-  /// Content that lies in the scratch already.
-  explicit lz4_bytes(lz4_scratch& scratch) noexcept
-      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Decompresses to the destination of `size()` bytes.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_)
-      throw error(errc::argument,
-                  {"lz4_bytes: the destination has ", into.size(), " bytes, the content ", size_});
-    if (expanded_) {
-      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
-    } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format, {"the lz4 frames hold less than the ", size_, " bytes that they name"});
-    }
-  }
-
-  /// The content, in the worker's scratch until its next use.
-  [[nodiscard]] bytes_view finish() const {
-    if (!expanded_) {
-      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
-      read_into(scratch_->content.span());
-      expanded_ = true;
-    }
-    return scratch_->content.view();
-  }
-
- private:
-  lz4_scratch* scratch_;
-  bytes_view packed_;
-  std::uint64_t size_;
-  mutable bool expanded_ = false;
-};
+/// The content of an lz4 payload: a blob.
+using lz4_bytes = detail::packed_blob<lz4_scratch>;
 
 /// LZ4: payloads of one or more frames, with skippable frames between them, without dictionaries.
 ///

@@ -109,10 +109,9 @@ class error : public std::exception {
 
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
-  error& within(std::string_view part, std::uint64_t offset) {
+  [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
     if (offset_)
-      message_ = detail::shared_text(std::string(message()) + ", at byte " + std::to_string(*offset_) +
-                                     " of " + std::string(part));
+      message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
     offset_ = offset;
     render();
     return *this;

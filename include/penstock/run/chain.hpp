@@ -124,7 +124,6 @@ struct stage_node {
   static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
 
   [[no_unique_address]] Up up;
-
   [[no_unique_address]] Stage stage;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <pthread.h>
-#include <exception>
 
+#include <exception>
 #include <system_error>
 
 namespace penstock::inline v0_1 {
