@@ -1098,9 +1098,11 @@ struct npy_header {
 
 /// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
 /// order, with any spacing and an optional comma at the end. No recursion, no allocation but for messages.
-class npy_header_parser {
+template <class = void>
+class basic_npy_header_parser {
  public:
-  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
+  basic_npy_header_parser(std::string_view literal, std::uint64_t base) noexcept
+      : text_(literal), base_(base) {}
 
   void parse(npy_header& header) {
     expect('{');
@@ -1216,11 +1218,13 @@ class npy_header_parser {
   std::size_t at_ = 0;
   std::uint64_t base_;
 };
+using npy_header_parser = basic_npy_header_parser<>;
 
 /// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
 /// says is not checked.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
-[[nodiscard]] inline npy_header read_npy_header(bytes_view file) {
+template <class = void>
+[[nodiscard]] npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
@@ -1248,7 +1252,8 @@ class npy_header_parser {
 
 /// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
 /// overflow.
-[[nodiscard]] inline std::uint64_t npy_payload(const npy_header& header) {
+template <class = void>
+[[nodiscard]] std::uint64_t npy_payload(const npy_header& header) {
   std::uint64_t bytes = header.item_size;
   bool empty = false;
   for (const std::uint64_t length : header.shape) {
@@ -2950,7 +2955,8 @@ namespace penstock::inline v0_1 {
 /// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
 /// which it had nothing to do. Copies of a `simulated`
 /// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
-class simulated {
+template <class = void>
+class basic_simulated {
   using clock = std::chrono::steady_clock;
   struct account {
     clock::time_point first{}, free_at{};
@@ -2964,8 +2970,8 @@ class simulated {
     double bytes_per_second = 0;           ///< of a copy to the device; 0: as fast as memory
   };
 
-  simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(new account()) {}
+  basic_simulated() : basic_simulated(options{}) {}
+  explicit basic_simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -3030,6 +3036,7 @@ class simulated {
   options options_;
   std::shared_ptr<account> account_;
 };
+using simulated = basic_simulated<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -3523,7 +3530,8 @@ struct world_reader {
 };
 
 /// Tasks on node number `node` of a Slurm list such as `2(x3),1`: 2 each on three nodes, then 1.
-[[nodiscard]] inline std::optional<std::uint64_t> slurm_tasks(std::string_view list, std::uint64_t node) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint64_t> slurm_tasks(std::string_view list, std::uint64_t node) {
   const auto number = [&list]() -> std::optional<std::uint64_t> {
     std::uint64_t value = 0;
     const auto [end, failure] = std::from_chars(list.data(), list.data() + list.size(), value);
@@ -3872,14 +3880,15 @@ class lane_sorted {
 
 /// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's
 /// slots are filled.
-class step_view {
+template <class = void>
+class basic_step_view {
  public:
-  constexpr step_view() = default;
+  constexpr basic_step_view() = default;
   /// Positions from `base` on, all of them valid, without lanes.
-  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
+  constexpr basic_step_view(std::uint64_t base, std::uint64_t count) noexcept
       : base_(base), slots_(count), valid_(count) {}
-  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
-                      std::uint64_t slots, std::uint64_t valid) noexcept
+  constexpr basic_step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes,
+                            std::uint64_t begin, std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
     if (lanes != 1) sorted_ = detail::lane_sorted(first, count, lanes);
   }
@@ -3901,6 +3910,7 @@ class step_view {
   std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
   std::optional<detail::lane_sorted> sorted_;  // where there are lanes
 };
+using step_view = basic_step_view<>;
 
 /// Where a position index ends up: global step, rank, slot in that rank's batch.
 struct cut_place {
@@ -5292,10 +5302,11 @@ namespace penstock::inline v0_1 {
 ///
 /// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
 /// Memory: 8 bytes an element.
-class position_buffer {
+template <class = void>
+class basic_position_buffer {
  public:
-  position_buffer() = default;
-  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+  basic_position_buffer() = default;
+  basic_position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
 
   /// Begins an epoch of `size` ordinals.
   void begin(std::uint64_t epoch, std::uint64_t size) {
@@ -5356,6 +5367,7 @@ class position_buffer {
   std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
   std::vector<std::uint64_t> held_;
 };
+using position_buffer = basic_position_buffer<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -5487,7 +5499,8 @@ class state_reader {
 }  // namespace detail
 
 /// The state as one line of JSON.
-[[nodiscard]] inline std::string to_string(const state& s) {
+template <class = void>
+[[nodiscard]] std::string to_string(const state& s) {
   std::string text = "{";
   detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
     if (text.size() > 1) text += ", ";
@@ -5501,7 +5514,8 @@ class state_reader {
 
 /// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
 /// version.
-[[nodiscard]] inline state state_from_string(std::string_view text) {
+template <class = void>
+[[nodiscard]] state state_from_string(std::string_view text) {
   return detail::state_reader(text).read();
 }
 
@@ -5943,11 +5957,12 @@ namespace penstock::inline v0_1 {
 /// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
 /// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
 /// ticket and done, two stores a block.
-class ring {
+template <class = void>
+class basic_ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
   /// where they share.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+  basic_ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
       : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
@@ -6066,6 +6081,7 @@ class ring {
   alignas(64) std::atomic<bool> stop_{false};
   std::unique_ptr<slot[]> slots_;
 };
+using ring = basic_ring<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -6726,7 +6742,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-inline double cgroup_quota() {
+template <class = void>
+double cgroup_quota() {
   double quota = 0, period = 0;
   if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
     if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
@@ -6750,7 +6767,8 @@ inline double cgroup_quota() {
 
 /// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
 /// one.
-[[nodiscard]] inline unsigned usable_processors() {
+template <class = void>
+[[nodiscard]] unsigned usable_processors() {
   unsigned count = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
@@ -6765,7 +6783,8 @@ inline double cgroup_quota() {
 
 /// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
 /// one for the training loop, at least one.
-[[nodiscard]] inline unsigned default_workers(std::uint64_t local_ranks) {
+template <class = void>
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks) {
   const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
   return share > 1 ? share - 1 : 1;
 }
@@ -6926,10 +6945,11 @@ namespace penstock::inline v0_1 {
 ///
 /// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
 /// in that period.
-class watchdog_thread {
+template <class = void>
+class basic_watchdog_thread {
  public:
-  explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
-  ~watchdog_thread() { stop(); }
+  explicit basic_watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
+  ~basic_watchdog_thread() { stop(); }
 
   /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
   using explain_type = void (*)(const void* what, std::string& line);
@@ -6937,7 +6957,7 @@ class watchdog_thread {
     if (after_.count() <= 0) return;
     explain_ = explain;
     what_ = what;
-    thread_.start<&watchdog_thread::watch>(*this);
+    thread_.start<&basic_watchdog_thread::watch>(*this);
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -7007,6 +7027,7 @@ class watchdog_thread {
   const void* what_ = nullptr;
   joined_thread thread_;
 };
+using watchdog_thread = basic_watchdog_thread<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -7640,7 +7661,8 @@ namespace penstock::inline v0_1 {
 ///
 /// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
 /// in turn, wherever among them `shard` stands.
-class selection {
+template <class = void>
+class basic_selection {
  public:
   void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
   void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
@@ -7681,6 +7703,7 @@ class selection {
   std::vector<bound> bounds_;
   std::uint64_t rank_ = 0, world_ = 1;
 };
+using selection = basic_selection<>;
 
 namespace detail {
 
@@ -8870,12 +8893,13 @@ namespace penstock::inline v0_1 {
 ///     bar.begin(run.counters());
 ///     for (auto&& b : epoch) { step(b); bar.tick([&] { return run.counters(); }); }
 ///     bar.finish(run.counters());
-class progress {
+template <class = void>
+class basic_progress {
   using clock = std::chrono::steady_clock;
 
  public:
   /// `total`: batches of the epoch, 0 when nobody knows. Writes to `out`.
-  progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
+  basic_progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
       : label_(std::move(label)), total_(total), out_(out), on_terminal_(is_terminal(out)) {}
 
   /// Rates are counted from here; without it, from the opening of the run.
@@ -8942,6 +8966,7 @@ class progress {
   clock::time_point last_{};
   run_counters first_;
 };
+using progress = basic_progress<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -8979,7 +9004,8 @@ namespace detail {
 inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
 
 /// Differences, so that a run is judged by what it did lately.
-inline run_counters since(run_counters now, const run_counters& before) {
+template <class = void>
+run_counters since(run_counters now, const run_counters& before) {
   now.samples -= before.samples;
   now.bytes -= before.bytes;
   now.batches -= before.batches;
@@ -8995,7 +9021,8 @@ inline run_counters since(run_counters now, const run_counters& before) {
   return now;
 }
 
-inline std::string percent(double share) {
+template <class = void>
+std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
   return text;
@@ -9012,7 +9039,8 @@ inline std::string percent(double share) {
 ///
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) ...
-[[nodiscard]] inline verdict judge(const run_counters& counters, const run_counters& before = {}) {
+template <class = void>
+[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = detail::since(counters, before);
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
@@ -9072,7 +9100,8 @@ inline std::string percent(double share) {
 
 /// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
 /// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
-[[nodiscard]] inline verdict judge_against(const run_counters& real, const run_counters& without_reading) {
+template <class = void>
+[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading) {
   verdict v = judge(real);
   const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
   if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
@@ -9090,7 +9119,8 @@ inline std::string percent(double share) {
 }
 
 /// The counters of a run in words: rates, what each stage took, and the verdict.
-[[nodiscard]] inline std::string report(const run_counters& counters, const run_counters& before = {}) {
+template <class = void>
+[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = detail::since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
@@ -9536,10 +9566,11 @@ namespace penstock::inline v0_1::detail {
 /// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up
 /// to `window` pieces of one lane. Windows therefore never cross a lane's border, and a shuffle inside each
 /// window is a bijection on the whole.
-class shuffle_table {
+template <class = void>
+class basic_shuffle_table {
  public:
-  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
-                std::uint64_t key)
+  basic_shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
+                      std::uint64_t key)
       : size_(starts.back()),
         lanes_(lanes),
         lane_length_(size_ / lanes),
@@ -9634,6 +9665,7 @@ class shuffle_table {
   std::vector<std::uint64_t> piece_shifts_;   // of each piece source index - place
   std::vector<std::uint64_t> shard_places_;   // of each shard the first place
 };
+using shuffle_table = basic_shuffle_table<>;
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -9693,7 +9725,8 @@ class shuffle_order {
 ///
 /// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms
 /// for 10,000 shards) holds it. What `bind` returns is immutable and needs no lock.
-class windowed_shuffle_order {
+template <class = void>
+class basic_windowed_shuffle_order {
  public:
   class bound {
    public:
@@ -9710,7 +9743,8 @@ class windowed_shuffle_order {
     std::shared_ptr<const detail::shuffle_table> owner_;
   };
 
-  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
+  basic_windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window,
+                               std::uint64_t lane_count)
       : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
@@ -9770,6 +9804,7 @@ class windowed_shuffle_order {
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::shared_ptr<recent> recent_;
 };
+using windowed_shuffle_order = basic_windowed_shuffle_order<>;
 
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {
@@ -10340,9 +10375,10 @@ struct folder_files {
 };
 
 /// Walks a folder and those below it, through links too.
-class folder_walk {
+template <class = void>
+class basic_folder_walk {
  public:
-  folder_walk(std::string root, std::vector<std::string> extensions)
+  basic_folder_walk(std::string root, std::vector<std::string> extensions)
       : root_(std::move(root)), extensions_(std::move(extensions)) {
     while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
     for (std::string& extension : extensions_) {
@@ -10382,9 +10418,12 @@ class folder_walk {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string_view::npos) return false;
     const std::string_view last = name.substr(dot + 1);
-    return std::ranges::any_of(extensions_, [last](const std::string& extension) {
-      return std::ranges::equal(last, extension, {}, lower);
-    });
+    for (const std::string& extension : extensions_) {
+      std::size_t same = 0;
+      while (same < extension.size() && same < last.size() && lower(last[same]) == extension[same]) ++same;
+      if (same == extension.size() && same == last.size()) return true;
+    }
+    return false;
   }
   [[nodiscard]] std::string nothing() const {
     std::string text = "there is no file below this folder";
@@ -10421,7 +10460,8 @@ class folder_walk {
     }
     if (S_ISDIR(status.st_mode)) {
       const identity there{status.st_dev, status.st_ino};
-      if (std::ranges::find(above_, there) != above_.end()) return;  // a link that leads back up
+      // a link that leads back up
+      if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
       if (above_.size() == 1) classes_.push_back(path);
       visit(path + "/", there);
     } else if (S_ISREG(status.st_mode) && wanted(name)) {
@@ -10430,8 +10470,9 @@ class folder_walk {
   }
 
   [[nodiscard]] folder_files packed() {
-    std::ranges::sort(found_, {}, &entry::path);
-    std::ranges::sort(classes_);
+    std::sort(found_.begin(), found_.end(),
+              [](const entry& left, const entry& right) { return left.path < right.path; });
+    std::sort(classes_.begin(), classes_.end());
     folder_files files;
     files.sizes.reserve(found_.size());
     files.labels.reserve(found_.size());
@@ -10462,7 +10503,8 @@ class folder_walk {
                   "this file lies beside the folders of classes and has no class: move it away, or choose "
                   "extensions that it does not have")
           .in_file(root_ + "/" + path);
-    const auto found = std::ranges::lower_bound(classes_, std::string_view(path).substr(0, slash));
+    const auto found =
+        std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
     return static_cast<std::int32_t>(found - classes_.begin());
   }
 
@@ -10476,6 +10518,7 @@ class folder_walk {
   std::vector<std::string> classes_;
   std::vector<identity> above_;  // the folders from the root to the one that is visited
 };
+using folder_walk = basic_folder_walk<>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -10535,7 +10578,8 @@ class regular_file {
 
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
 /// file.
-[[nodiscard]] inline buffer read_whole_file(const std::string& path) {
+template <class = void>
+[[nodiscard]] buffer read_whole_file(const std::string& path) {
   const regular_file file(path);
   buffer bytes(static_cast<std::size_t>(file.size()));
   file.read(bytes.span());
@@ -10619,7 +10663,8 @@ class folder_blob {
 /// Throws `errc::io` for a folder that is not there or cannot be read, and for a file that has another size
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
 /// beside folders of classes. Errors of the stages behind get the file and the key.
-class directory {
+template <class = void>
+class basic_directory {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;
@@ -10671,7 +10716,7 @@ class directory {
     std::shared_ptr<const detail::folder_files> files_;
   };
 
-  explicit directory(std::string path, directory_options options = {})
+  explicit basic_directory(std::string path, directory_options options = {})
       : files_(new const detail::folder_files(
             detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
 
@@ -10695,9 +10740,7 @@ class directory {
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
-
-static_assert(indexed_source<directory> && blob<detail::folder_blob>,
-              "directory is an indexed source of records with a blob");
+using directory = basic_directory<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -10954,13 +10997,13 @@ struct from_fn {
         static_assert(std::default_initializable<element> && std::movable<element>,
                       "penstock: from(range): a range that is read forward needs elements that are movable "
                       "and can be made empty");
-        return from_source<std::vector<int>>({});
+        return from_source<std::vector<Range>>({});
       }
     } else {
       static_assert(detail::iterable<Range>,
                     "penstock: from(range): this is not a range; give it a vector, a std::span or anything "
                     "with begin and end");
-      return from_source<std::vector<int>>({});
+      return from_source<std::vector<Range>>({});
     }
   }
   template <class T>
@@ -11502,7 +11545,8 @@ namespace penstock::inline v0_1 {
 /// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
 /// when the samples do.
 /// A value; copies share their tables. Threads: const after it is made.
-class manifest {
+template <class = void>
+class basic_manifest {
  public:
   struct shard {
     std::string name;
@@ -11518,8 +11562,8 @@ class manifest {
     std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
   };
 
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards) {
+  basic_manifest() : basic_manifest(std::vector<shard>{}) {}
+  explicit basic_manifest(std::vector<shard> shards) {
     std::shared_ptr<tables> made(new tables());
     std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
     penstock::fingerprint mark;
@@ -11580,6 +11624,7 @@ class manifest {
   };
   std::shared_ptr<const tables> tables_;
 };
+using manifest = basic_manifest<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -11811,14 +11856,16 @@ inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
 
-[[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
+template <class = void>
+[[noreturn]] void fail(const std::string& what, std::string_view pattern) {
   constexpr std::size_t shown = 200;
   throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
                                pattern.size() > shown ? "..." : "", "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
-inline std::size_t closing(std::string_view text, std::size_t from) {
+template <class = void>
+std::size_t closing(std::string_view text, std::size_t from) {
   int depth = 0;
   for (std::size_t i = from; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -11833,7 +11880,8 @@ inline std::size_t closing(std::string_view text, std::size_t from) {
 }
 
 /// The parts between the commas of this level; nested braces stay whole.
-inline std::vector<std::string_view> split_list(std::string_view body) {
+template <class = void>
+std::vector<std::string_view> split_list(std::string_view body) {
   std::vector<std::string_view> parts;
   int depth = 0;
   std::size_t begin = 0;
@@ -11853,19 +11901,22 @@ inline std::vector<std::string_view> split_list(std::string_view body) {
   return parts;
 }
 
-inline std::optional<std::int64_t> whole_number(std::string_view text) {
+template <class = void>
+std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return value;
 }
 
-inline bool zero_padded(std::string_view text) {
+template <class = void>
+bool zero_padded(std::string_view text) {
   if (!text.empty() && text[0] == '-') text.remove_prefix(1);
   return text.size() > 1 && text[0] == '0';
 }
 
-inline std::string padded(std::int64_t value, std::size_t width) {
+template <class = void>
+std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
@@ -11875,7 +11926,8 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   return negative ? "-" + digits : digits;
 }
 
-inline bool is_letter(std::string_view text) {
+template <class = void>
+bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
@@ -11896,7 +11948,8 @@ struct range {
 };
 
 /// Nothing when the body is no range.
-inline std::optional<range> range_of(std::string_view body, std::string_view pattern) {
+template <class = void>
+std::optional<range> range_of(std::string_view body, std::string_view pattern) {
   const std::size_t first_dots = body.find("..");
   if (first_dots == std::string_view::npos) return std::nullopt;
   const std::string_view low = body.substr(0, first_dots);
@@ -12062,7 +12115,8 @@ Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
 /// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
 /// million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
+template <class = void>
+[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern) {
   (void)detail::braces::expand<detail::braces::amount>(pattern, pattern);
   return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
 }
@@ -12183,7 +12237,8 @@ struct mapped_file_options {
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
 /// leaves the time between the look and the use, or `file`, which leaves nothing.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
-class mapped_file {
+template <class = void>
+class basic_mapped_file {
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
@@ -12260,7 +12315,7 @@ class mapped_file {
     }
 
    private:
-    friend class mapped_file;
+    friend basic_mapped_file;
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
     static std::uint64_t page_size() noexcept {
@@ -12326,12 +12381,12 @@ class mapped_file {
     std::shared_ptr<state> state_;
   };
 
-  explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
+  explicit basic_mapped_file(std::string_view pattern, mapped_file_options options = {})
       : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
+  explicit basic_mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
       : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
-      : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  basic_mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
+      : basic_mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
@@ -12347,9 +12402,7 @@ class mapped_file {
   std::shared_ptr<const shared_names> names_;
   mapped_file_options options_;
 };
-
-static_assert(storage<mapped_file> && viewing_session<mapped_file::session>,
-              "mapped_file is a storage with views");
+using mapped_file = basic_mapped_file<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -12569,11 +12622,10 @@ template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};
 }
-[[nodiscard]] inline line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
+template <class = void>
+[[nodiscard]] line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
   return {mapped_file(pattern), options};
 }
-
-static_assert(indexed_source<line_source<mapped_file>>, "line_source is an indexed source");
 
 }  // namespace penstock::inline v0_1
 
@@ -13525,7 +13577,8 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// Groups members into samples by the rules of WebDataset, and makes the index of the shard.
-class index_builder {
+template <class = void>
+class basic_index_builder {
  public:
   /// Takes the next member of the archive; what belongs to no sample is passed over.
   void add(const member& m) {
@@ -13675,6 +13728,7 @@ class index_builder {
   std::size_t met_ = 0;
   bool bad_ = false;
 };
+using index_builder = basic_index_builder<>;
 
 /// Makes the index of an object in one pass over its headers.
 template <storage_session Session>
@@ -13725,20 +13779,21 @@ class owned_descriptor {
 ///
 /// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
 /// a commit the temporary file is removed.
-class output_file {
+template <class = void>
+class basic_output_file {
  public:
-  explicit output_file(std::string path)
+  explicit basic_output_file(std::string path)
       : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
     opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (opened_.get() < 0) throw failure("create");
   }
-  output_file(output_file&& other) noexcept
+  basic_output_file(basic_output_file&& other) noexcept
       : path_(std::move(other.path_)),
         temporary_(std::exchange(other.temporary_, {})),
         opened_(std::move(other.opened_)),
         pending_(std::move(other.pending_)),
         size_(other.size_) {}
-  output_file& operator=(output_file&& other) noexcept {
+  basic_output_file& operator=(basic_output_file&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(temporary_, other.temporary_);
     std::swap(opened_, other.opened_);
@@ -13746,7 +13801,7 @@ class output_file {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~output_file() {
+  ~basic_output_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
 
@@ -13815,6 +13870,7 @@ class output_file {
   buffer pending_;
   std::uint64_t size_ = 0;
 };
+using output_file = basic_output_file<>;
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -13825,7 +13881,10 @@ class output_file {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-[[nodiscard]] inline std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+template <class = void>
+[[nodiscard]] std::string index_path(const std::string& shard) {
+  return shard + ".penstock-index";
+}
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
@@ -13876,8 +13935,9 @@ struct opened_index {
 };
 
 /// Reads the header of the index beside `shard`, and nothing else of it.
-[[nodiscard]] inline std::pair<index_state, index_header> peek_index(const std::string& shard,
-                                                                     object_signature expected) {
+template <class = void>
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                              object_signature expected) {
   const opened_index file_of_index(index_path(shard));
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
@@ -13891,14 +13951,15 @@ struct opened_index {
 }
 
 /// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
-class loaded_index {
+template <class = void>
+class basic_loaded_index {
  public:
   /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
   /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard) {
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-    std::unique_ptr<loaded_index> made(new loaded_index);
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
     const auto size = static_cast<std::size_t>(file_of_index.size);
     void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
     if (where != MAP_FAILED) {
@@ -13911,25 +13972,26 @@ class loaded_index {
     return from_buffer(std::move(copy));
   }
 
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
-    std::unique_ptr<loaded_index> made(new loaded_index);
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
     const bytes_view view = bytes->view();
     made->owned_ = std::move(bytes);
     return checked(std::move(made), view);
   }
 
-  loaded_index(const loaded_index&) = delete;
-  loaded_index& operator=(const loaded_index&) = delete;
-  ~loaded_index() {
+  basic_loaded_index(const basic_loaded_index&) = delete;
+  basic_loaded_index& operator=(const basic_loaded_index&) = delete;
+  ~basic_loaded_index() {
     if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
   }
 
   [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
 
  private:
-  loaded_index() = default;
+  basic_loaded_index() = default;
 
-  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+  static std::unique_ptr<basic_loaded_index> checked(std::unique_ptr<basic_loaded_index> made,
+                                                     bytes_view bytes) {
     const auto tables = shard_index::over(bytes);
     if (!tables) return nullptr;
     made->tables_ = *tables;
@@ -13940,10 +14002,12 @@ class loaded_index {
   bytes_view mapped_;
   std::shared_ptr<const buffer> owned_;
 };
+using loaded_index = basic_loaded_index<>;
 
 /// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
 /// written.
-inline bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+template <class = void>
+bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
   try {
     output_file out(index_path(shard));
     out.write(bytes);
@@ -14232,9 +14296,10 @@ struct shard_writer_options {
 /// to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a manifest.
 /// A writer that is destroyed without `close` removes the shard it was at and leaves those before.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
-class shard_writer {
+template <class = void>
+class basic_shard_writer {
  public:
-  explicit shard_writer(std::string_view pattern, shard_writer_options options = {})
+  explicit basic_shard_writer(std::string_view pattern, shard_writer_options options = {})
       : options_(std::move(options)), next_(options_.start_shard) {
     parse(pattern);
     if (options_.maxcount == 0) throw error(errc::argument, "a shard needs room for at least one sample");
@@ -14322,6 +14387,7 @@ class shard_writer {
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
+using shard_writer = basic_shard_writer<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -14938,7 +15004,8 @@ template <class T, class Window, class Storage, class Parse>
 }
 
 /// The `.bin` and `.idx` of a name with either ending, or with none.
-[[nodiscard]] inline std::string megatron_prefix(std::string_view name) {
+template <class = void>
+[[nodiscard]] std::string megatron_prefix(std::string_view name) {
   if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
   return std::string(name);
 }
@@ -15046,9 +15113,6 @@ template <token_value T, class Window>
   return megatron_tokens<T>(mapped_file(std::move(names)), window);
 }
 
-static_assert(indexed_source<token_source<std::uint16_t, token_windows, mapped_file>>,
-              "token_source is an indexed source");
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/descriptor_cache.hpp
@@ -15062,7 +15126,8 @@ namespace detail::files {
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
 /// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
 /// many threads read at once.
-class descriptor_cache {
+template <class = void>
+class basic_descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
   static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
@@ -15083,14 +15148,14 @@ class descriptor_cache {
     int number_;
   };
 
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+  basic_descriptor_cache(std::span<const std::string> paths, std::size_t limit)
       : paths_(paths),
         limit_(limit == 0 ? default_limit() : limit),
         words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
         seen_(std::make_unique<object_signature[]>(paths.size())) {}
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
-  ~descriptor_cache() {
+  basic_descriptor_cache(const basic_descriptor_cache&) = delete;
+  basic_descriptor_cache& operator=(const basic_descriptor_cache&) = delete;
+  ~basic_descriptor_cache() {
     for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
   }
 
@@ -15186,6 +15251,7 @@ class descriptor_cache {
   std::vector<object_id> open_;
   std::size_t hand_ = 0;
 };
+using descriptor_cache = basic_descriptor_cache<>;
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
@@ -15212,7 +15278,8 @@ struct file_options {
 /// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
 /// for a file that was changed while it was in use; errc::format for a range beyond the end.
 /// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
-class file {
+template <class = void>
+class basic_file {
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
@@ -15283,7 +15350,7 @@ class file {
     [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
 
    private:
-    friend class file;
+    friend basic_file;
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_parts = 64;
 
@@ -15340,12 +15407,12 @@ class file {
     std::shared_ptr<state> state_;
   };
 
-  explicit file(std::string_view pattern, file_options options = {})
+  explicit basic_file(std::string_view pattern, file_options options = {})
       : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit file(std::vector<std::string> paths, file_options options = {})
+  explicit basic_file(std::vector<std::string> paths, file_options options = {})
       : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  file(std::initializer_list<const char*> paths, file_options options = {})
-      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  basic_file(std::initializer_list<const char*> paths, file_options options = {})
+      : basic_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
@@ -15361,6 +15428,7 @@ class file {
   std::shared_ptr<const shared_names> names_;
   file_options options_;
 };
+using file = basic_file<>;
 
 static_assert(storage<file>, "file is a storage");
 
@@ -15385,7 +15453,8 @@ template <pattern_text Text>
 }
 
 /// Files from a pattern as WebDataset has it: `::` stands between patterns.
-[[nodiscard]] inline file files_of(const std::string& pattern) {
+template <class = void>
+[[nodiscard]] file files_of(const std::string& pattern) {
   if (pattern.find("::") == std::string::npos) return file(pattern);
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= pattern.size();) {
@@ -15408,12 +15477,16 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
-[[nodiscard]] inline std::string dali_path(const std::string& shard) {
+template <class = void>
+[[nodiscard]] std::string dali_path(const std::string& shard) {
   const std::size_t slash = shard.rfind('/');
   const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
   return shard.substr(0, shard.find('.', from)) + ".idx";
 }
-[[nodiscard]] inline std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+template <class = void>
+[[nodiscard]] std::string energon_path(const std::string& shard) {
+  return shard + ".idx";
+}
 
 /// What an index says of a member.
 struct foreign_member {
@@ -15431,9 +15504,10 @@ struct disagreement {
 [[noreturn]] inline void disagree(std::string text) { throw disagreement{std::move(text)}; }
 
 /// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-class dali_lines {
+template <class = void>
+class basic_dali_lines {
  public:
-  explicit dali_lines(std::string_view text) : rest_(text) {
+  explicit basic_dali_lines(std::string_view text) : rest_(text) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
     if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
@@ -15497,6 +15571,7 @@ class dali_lines {
   bool named_ = false;
   std::vector<foreign_member> members_;
 };
+using dali_lines = basic_dali_lines<>;
 
 /// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
 template <storage_session Session>
@@ -16268,9 +16343,6 @@ webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
-static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
-              "webdataset is an indexed source of open samples");
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/shard_stream.hpp
@@ -16539,7 +16611,8 @@ class held_blob {
 };
 
 /// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
-class stream_sample {
+template <class = void>
+class basic_stream_sample {
  public:
   using is_open_sample = void;
   using blob_type = held_blob;
@@ -16664,6 +16737,7 @@ class stream_sample {
   buffer bytes_;
   bool bad_ = false;
 };
+using stream_sample = basic_stream_sample<>;
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -16852,9 +16926,6 @@ template <unpacker... Unpack>
                                                                     webdataset_stream_options options = {}) {
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
 }
-
-static_assert(forward_source<webdataset_stream_source<>> && open_sample<detail::tar::stream_sample>,
-              "webdataset_stream is a forward source of open samples");
 
 }  // namespace penstock::inline v0_1
 
@@ -17915,7 +17986,8 @@ namespace penstock::inline v0_1 {
 /// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
 /// errc::argument.
 /// Threads: `add` by one thread at a time; sessions by any number.
-class memory_files {
+template <class = void>
+class basic_memory_files {
   struct table {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
@@ -17958,7 +18030,7 @@ class memory_files {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
-    friend class memory_files;
+    friend basic_memory_files;
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
@@ -17969,23 +18041,27 @@ class memory_files {
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(new table()) {}
+  basic_memory_files() : table_(new table()) {}
 
-  memory_files& add(std::string_view name, bytes_view bytes) & {
+  basic_memory_files& add(std::string_view name, bytes_view bytes) & {
     std::shared_ptr<buffer> copy(new buffer(bytes.size()));
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
     return *this;
   }
-  memory_files& add(std::string_view name, std::string_view text) & { return add(name, bytes_of(text)); }
-  memory_files& add_view(std::string_view name, bytes_view bytes) & {
+  basic_memory_files& add(std::string_view name, std::string_view text) & {
+    return add(name, bytes_of(text));
+  }
+  basic_memory_files& add_view(std::string_view name, bytes_view bytes) & {
     insert(name, bytes, nullptr);
     return *this;
   }
-  memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
-  memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
-  memory_files&& add_view(std::string_view name, bytes_view bytes) && {
+  basic_memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
+  basic_memory_files&& add(std::string_view name, std::string_view text) && {
+    return std::move(add(name, text));
+  }
+  basic_memory_files&& add_view(std::string_view name, bytes_view bytes) && {
     return std::move(add_view(name, bytes));
   }
 
@@ -18010,8 +18086,6 @@ class memory_files {
 
   std::shared_ptr<const table> table_;
 };
-
-static_assert(storage<memory_files> && viewing_session<memory_files::session>,
-              "memory_files is a storage with views");
+using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1

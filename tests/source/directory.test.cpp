@@ -26,6 +26,8 @@
 #include <tuple>
 #include <vector>
 
+static_assert(penstock::indexed_source<penstock::directory> && penstock::blob<penstock::detail::folder_blob>);
+
 namespace ps = penstock;
 using codec_test::error_of;
 using penstock_test::contains;

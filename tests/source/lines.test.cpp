@@ -23,6 +23,8 @@
 #include <string_view>
 #include <vector>
 
+static_assert(penstock::indexed_source<penstock::line_source<penstock::mapped_file>>);
+
 namespace ps = penstock;
 using codec_test::error_of;
 using penstock_test::contains;

@@ -22,6 +22,9 @@
 #include <utility>
 #include <vector>
 
+static_assert(penstock::indexed_source<
+              penstock::token_source<std::uint16_t, penstock::token_windows, penstock::mapped_file>>);
+
 namespace ps = penstock;
 using codec_test::byte_vector;
 using codec_test::error_of;

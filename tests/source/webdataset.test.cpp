@@ -27,6 +27,9 @@
 #include <utility>
 #include <vector>
 
+static_assert(penstock::indexed_source<penstock::webdataset<penstock::file>> &&
+              penstock::open_sample<penstock::webdataset<penstock::file>::element>);
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -29,6 +29,9 @@
 #include <utility>
 #include <vector>
 
+static_assert(penstock::forward_source<penstock::webdataset_stream_source<>> &&
+              penstock::open_sample<penstock::detail::tar::stream_sample>);
+
 namespace {
 
 using penstock::errc;

@@ -17,6 +17,9 @@
 #include <thread>
 #include <vector>
 
+static_assert(penstock::storage<penstock::mapped_file> &&
+              penstock::viewing_session<penstock::mapped_file::session>);
+
 using penstock::text_of;
 
 TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {

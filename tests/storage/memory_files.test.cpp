@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+static_assert(penstock::storage<penstock::memory_files> &&
+              penstock::viewing_session<penstock::memory_files::session>);
+
 using penstock::bytes_of;
 using penstock::memory_files;
 using penstock::text_of;

@@ -24,7 +24,8 @@ namespace penstock::inline v0_1 {
 /// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
 /// which it had nothing to do. Copies of a `simulated`
 /// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
-class simulated {
+template <class = void>
+class basic_simulated {
   using clock = std::chrono::steady_clock;
   struct account {
     clock::time_point first{}, free_at{};
@@ -38,8 +39,8 @@ class simulated {
     double bytes_per_second = 0;           ///< of a copy to the device; 0: as fast as memory
   };
 
-  simulated() : simulated(options{}) {}
-  explicit simulated(options given) : options_(given), account_(new account()) {}
+  basic_simulated() : basic_simulated(options{}) {}
+  explicit basic_simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -104,5 +105,6 @@ class simulated {
   options options_;
   std::shared_ptr<account> account_;
 };
+using simulated = basic_simulated<>;
 
 }  // namespace penstock::inline v0_1

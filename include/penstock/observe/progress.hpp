@@ -27,12 +27,13 @@ namespace penstock::inline v0_1 {
 ///     bar.begin(run.counters());
 ///     for (auto&& b : epoch) { step(b); bar.tick([&] { return run.counters(); }); }
 ///     bar.finish(run.counters());
-class progress {
+template <class = void>
+class basic_progress {
   using clock = std::chrono::steady_clock;
 
  public:
   /// `total`: batches of the epoch, 0 when nobody knows. Writes to `out`.
-  progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
+  basic_progress(std::string label, std::uint64_t total, std::FILE* out = stderr)
       : label_(std::move(label)), total_(total), out_(out), on_terminal_(is_terminal(out)) {}
 
   /// Rates are counted from here; without it, from the opening of the run.
@@ -98,6 +99,10 @@ class progress {
   bool on_terminal_;
   clock::time_point last_{};
   run_counters first_;
+};
+class progress : public basic_progress<> {
+ public:
+  using basic_progress<>::basic_progress;
 };
 
 }  // namespace penstock::inline v0_1

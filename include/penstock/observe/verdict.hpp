@@ -42,7 +42,8 @@ namespace detail {
 inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
 
 /// Differences, so that a run is judged by what it did lately.
-inline run_counters since(run_counters now, const run_counters& before) {
+template <class = void>
+run_counters since(run_counters now, const run_counters& before) {
   now.samples -= before.samples;
   now.bytes -= before.bytes;
   now.batches -= before.batches;
@@ -58,7 +59,8 @@ inline run_counters since(run_counters now, const run_counters& before) {
   return now;
 }
 
-inline std::string percent(double share) {
+template <class = void>
+std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
   return text;
@@ -75,7 +77,8 @@ inline std::string percent(double share) {
 ///
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) ...
-[[nodiscard]] inline verdict judge(const run_counters& counters, const run_counters& before = {}) {
+template <class = void>
+[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = detail::since(counters, before);
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
@@ -135,7 +138,8 @@ inline std::string percent(double share) {
 
 /// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
 /// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
-[[nodiscard]] inline verdict judge_against(const run_counters& real, const run_counters& without_reading) {
+template <class = void>
+[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading) {
   verdict v = judge(real);
   const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
   if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
@@ -153,7 +157,8 @@ inline std::string percent(double share) {
 }
 
 /// The counters of a run in words: rates, what each stage took, and the verdict.
-[[nodiscard]] inline std::string report(const run_counters& counters, const run_counters& before = {}) {
+template <class = void>
+[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = detail::since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];

@@ -70,14 +70,15 @@ class lane_sorted {
 
 /// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's
 /// slots are filled.
-class step_view {
+template <class = void>
+class basic_step_view {
  public:
-  constexpr step_view() = default;
+  constexpr basic_step_view() = default;
   /// Positions from `base` on, all of them valid, without lanes.
-  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
+  constexpr basic_step_view(std::uint64_t base, std::uint64_t count) noexcept
       : base_(base), slots_(count), valid_(count) {}
-  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
-                      std::uint64_t slots, std::uint64_t valid) noexcept
+  constexpr basic_step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes,
+                            std::uint64_t begin, std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
     if (lanes != 1) sorted_ = detail::lane_sorted(first, count, lanes);
   }
@@ -99,6 +100,7 @@ class step_view {
   std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
   std::optional<detail::lane_sorted> sorted_;  // where there are lanes
 };
+using step_view = basic_step_view<>;
 
 /// Where a position index ends up: global step, rank, slot in that rank's batch.
 struct cut_place {

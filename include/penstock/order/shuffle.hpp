@@ -73,7 +73,8 @@ class shuffle_order {
 ///
 /// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms
 /// for 10,000 shards) holds it. What `bind` returns is immutable and needs no lock.
-class windowed_shuffle_order {
+template <class = void>
+class basic_windowed_shuffle_order {
  public:
   class bound {
    public:
@@ -90,7 +91,8 @@ class windowed_shuffle_order {
     std::shared_ptr<const detail::shuffle_table> owner_;
   };
 
-  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
+  basic_windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window,
+                               std::uint64_t lane_count)
       : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
     if (in.size >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
@@ -150,6 +152,7 @@ class windowed_shuffle_order {
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::shared_ptr<recent> recent_;
 };
+using windowed_shuffle_order = basic_windowed_shuffle_order<>;
 
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {

@@ -148,7 +148,8 @@ struct world_reader {
 };
 
 /// Tasks on node number `node` of a Slurm list such as `2(x3),1`: 2 each on three nodes, then 1.
-[[nodiscard]] inline std::optional<std::uint64_t> slurm_tasks(std::string_view list, std::uint64_t node) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint64_t> slurm_tasks(std::string_view list, std::uint64_t node) {
   const auto number = [&list]() -> std::optional<std::uint64_t> {
     std::uint64_t value = 0;
     const auto [end, failure] = std::from_chars(list.data(), list.data() + list.size(), value);

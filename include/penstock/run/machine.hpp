@@ -16,7 +16,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-inline double cgroup_quota() {
+template <class = void>
+double cgroup_quota() {
   double quota = 0, period = 0;
   if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
     if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
@@ -40,7 +41,8 @@ inline double cgroup_quota() {
 
 /// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
 /// one.
-[[nodiscard]] inline unsigned usable_processors() {
+template <class = void>
+[[nodiscard]] unsigned usable_processors() {
   unsigned count = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
@@ -55,7 +57,8 @@ inline double cgroup_quota() {
 
 /// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
 /// one for the training loop, at least one.
-[[nodiscard]] inline unsigned default_workers(std::uint64_t local_ranks) {
+template <class = void>
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks) {
   const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
   return share > 1 ? share - 1 : 1;
 }

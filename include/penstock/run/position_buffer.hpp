@@ -25,10 +25,11 @@ namespace penstock::inline v0_1 {
 ///
 /// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
 /// Memory: 8 bytes an element.
-class position_buffer {
+template <class = void>
+class basic_position_buffer {
  public:
-  position_buffer() = default;
-  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+  basic_position_buffer() = default;
+  basic_position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
 
   /// Begins an epoch of `size` ordinals.
   void begin(std::uint64_t epoch, std::uint64_t size) {
@@ -89,5 +90,6 @@ class position_buffer {
   std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
   std::vector<std::uint64_t> held_;
 };
+using position_buffer = basic_position_buffer<>;
 
 }  // namespace penstock::inline v0_1

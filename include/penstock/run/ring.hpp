@@ -22,11 +22,12 @@ namespace penstock::inline v0_1 {
 /// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
 /// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
 /// ticket and done, two stores a block.
-class ring {
+template <class = void>
+class basic_ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
   /// where they share.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+  basic_ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
       : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
@@ -145,5 +146,6 @@ class ring {
   alignas(64) std::atomic<bool> stop_{false};
   std::unique_ptr<slot[]> slots_;
 };
+using ring = basic_ring<>;
 
 }  // namespace penstock::inline v0_1

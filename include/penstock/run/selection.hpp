@@ -19,7 +19,8 @@ namespace penstock::inline v0_1 {
 ///
 /// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
 /// in turn, wherever among them `shard` stands.
-class selection {
+template <class = void>
+class basic_selection {
  public:
   void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
   void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
@@ -60,6 +61,7 @@ class selection {
   std::vector<bound> bounds_;
   std::uint64_t rank_ = 0, world_ = 1;
 };
+using selection = basic_selection<>;
 
 namespace detail {
 

@@ -137,7 +137,8 @@ class state_reader {
 }  // namespace detail
 
 /// The state as one line of JSON.
-[[nodiscard]] inline std::string to_string(const state& s) {
+template <class = void>
+[[nodiscard]] std::string to_string(const state& s) {
   std::string text = "{";
   detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
     if (text.size() > 1) text += ", ";
@@ -151,7 +152,8 @@ class state_reader {
 
 /// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
 /// version.
-[[nodiscard]] inline state state_from_string(std::string_view text) {
+template <class = void>
+[[nodiscard]] state state_from_string(std::string_view text) {
   return detail::state_reader(text).read();
 }
 

@@ -19,10 +19,11 @@ namespace penstock::inline v0_1 {
 ///
 /// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
 /// in that period.
-class watchdog_thread {
+template <class = void>
+class basic_watchdog_thread {
  public:
-  explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
-  ~watchdog_thread() { stop(); }
+  explicit basic_watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
+  ~basic_watchdog_thread() { stop(); }
 
   /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
   using explain_type = void (*)(const void* what, std::string& line);
@@ -30,7 +31,7 @@ class watchdog_thread {
     if (after_.count() <= 0) return;
     explain_ = explain;
     what_ = what;
-    thread_.start<&watchdog_thread::watch>(*this);
+    thread_.start<&basic_watchdog_thread::watch>(*this);
   }
   void begin_wait() noexcept {
     if (!thread_.joinable()) return;
@@ -100,5 +101,6 @@ class watchdog_thread {
   const void* what_ = nullptr;
   joined_thread thread_;
 };
+using watchdog_thread = basic_watchdog_thread<>;
 
 }  // namespace penstock::inline v0_1

@@ -94,7 +94,8 @@ class folder_blob {
 /// Throws `errc::io` for a folder that is not there or cannot be read, and for a file that has another size
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
 /// beside folders of classes. Errors of the stages behind get the file and the key.
-class directory {
+template <class = void>
+class basic_directory {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;
@@ -146,7 +147,7 @@ class directory {
     std::shared_ptr<const detail::folder_files> files_;
   };
 
-  explicit directory(std::string path, directory_options options = {})
+  explicit basic_directory(std::string path, directory_options options = {})
       : files_(new const detail::folder_files(
             detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
 
@@ -170,8 +171,9 @@ class directory {
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
-
-static_assert(indexed_source<directory> && blob<detail::folder_blob>,
-              "directory is an indexed source of records with a blob");
+class directory : public basic_directory<> {
+ public:
+  using basic_directory<>::basic_directory;
+};
 
 }  // namespace penstock::inline v0_1

@@ -246,13 +246,13 @@ struct from_fn {
         static_assert(std::default_initializable<element> && std::movable<element>,
                       "penstock: from(range): a range that is read forward needs elements that are movable "
                       "and can be made empty");
-        return from_source<std::vector<int>>({});
+        return from_source<std::vector<Range>>({});
       }
     } else {
       static_assert(detail::iterable<Range>,
                     "penstock: from(range): this is not a range; give it a vector, a std::span or anything "
                     "with begin and end");
-      return from_source<std::vector<int>>({});
+      return from_source<std::vector<Range>>({});
     }
   }
   template <class T>

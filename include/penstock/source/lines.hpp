@@ -239,10 +239,9 @@ template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};
 }
-[[nodiscard]] inline line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
+template <class = void>
+[[nodiscard]] line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
   return {mapped_file(pattern), options};
 }
-
-static_assert(indexed_source<line_source<mapped_file>>, "line_source is an indexed source");
 
 }  // namespace penstock::inline v0_1

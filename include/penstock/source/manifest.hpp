@@ -22,7 +22,8 @@ namespace penstock::inline v0_1 {
 /// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
 /// when the samples do.
 /// A value; copies share their tables. Threads: const after it is made.
-class manifest {
+template <class = void>
+class basic_manifest {
  public:
   struct shard {
     std::string name;
@@ -38,8 +39,8 @@ class manifest {
     std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
   };
 
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards) {
+  basic_manifest() : basic_manifest(std::vector<shard>{}) {}
+  explicit basic_manifest(std::vector<shard> shards) {
     std::shared_ptr<tables> made(new tables());
     std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
     penstock::fingerprint mark;
@@ -99,6 +100,10 @@ class manifest {
     std::uint64_t fingerprint = 0;
   };
   std::shared_ptr<const tables> tables_;
+};
+class manifest : public basic_manifest<> {
+ public:
+  using basic_manifest<>::basic_manifest;
 };
 
 }  // namespace penstock::inline v0_1

@@ -36,9 +36,10 @@ struct shard_writer_options {
 /// to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a manifest.
 /// A writer that is destroyed without `close` removes the shard it was at and leaves those before.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
-class shard_writer {
+template <class = void>
+class basic_shard_writer {
  public:
-  explicit shard_writer(std::string_view pattern, shard_writer_options options = {})
+  explicit basic_shard_writer(std::string_view pattern, shard_writer_options options = {})
       : options_(std::move(options)), next_(options_.start_shard) {
     parse(pattern);
     if (options_.maxcount == 0) throw error(errc::argument, "a shard needs room for at least one sample");
@@ -126,5 +127,6 @@ class shard_writer {
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
+using shard_writer = basic_shard_writer<>;
 
 }  // namespace penstock::inline v0_1

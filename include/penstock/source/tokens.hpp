@@ -268,7 +268,8 @@ template <class T, class Window, class Storage, class Parse>
 }
 
 /// The `.bin` and `.idx` of a name with either ending, or with none.
-[[nodiscard]] inline std::string megatron_prefix(std::string_view name) {
+template <class = void>
+[[nodiscard]] std::string megatron_prefix(std::string_view name) {
   if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
   return std::string(name);
 }
@@ -375,8 +376,5 @@ template <token_value T, class Window>
   }
   return megatron_tokens<T>(mapped_file(std::move(names)), window);
 }
-
-static_assert(indexed_source<token_source<std::uint16_t, token_windows, mapped_file>>,
-              "token_source is an indexed source");
 
 }  // namespace penstock::inline v0_1

@@ -206,7 +206,4 @@ webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
-static_assert(indexed_source<webdataset<file>> && open_sample<webdataset<file>::element>,
-              "webdataset is an indexed source of open samples");
-
 }  // namespace penstock::inline v0_1

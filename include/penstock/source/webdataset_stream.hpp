@@ -206,7 +206,4 @@ template <unpacker... Unpack>
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
 }
 
-static_assert(forward_source<webdataset_stream_source<>> && open_sample<detail::tar::stream_sample>,
-              "webdataset_stream is a forward source of open samples");
-
 }  // namespace penstock::inline v0_1

@@ -129,7 +129,8 @@ class wids_reader {
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
-[[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
+template <class = void>
+[[nodiscard]] webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
   std::vector<detail::wids_shard> shards;
   detail::wids_reader(description).read(shards);
   std::vector<std::string> paths;

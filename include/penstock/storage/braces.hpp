@@ -22,14 +22,16 @@ inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
 
-[[noreturn]] inline void fail(const std::string& what, std::string_view pattern) {
+template <class = void>
+[[noreturn]] void fail(const std::string& what, std::string_view pattern) {
   constexpr std::size_t shown = 200;
   throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
                                pattern.size() > shown ? "..." : "", "'"});
 }
 
 /// Where the text at `from` stops being inside braces: the matching '}', or npos.
-inline std::size_t closing(std::string_view text, std::size_t from) {
+template <class = void>
+std::size_t closing(std::string_view text, std::size_t from) {
   int depth = 0;
   for (std::size_t i = from; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -44,7 +46,8 @@ inline std::size_t closing(std::string_view text, std::size_t from) {
 }
 
 /// The parts between the commas of this level; nested braces stay whole.
-inline std::vector<std::string_view> split_list(std::string_view body) {
+template <class = void>
+std::vector<std::string_view> split_list(std::string_view body) {
   std::vector<std::string_view> parts;
   int depth = 0;
   std::size_t begin = 0;
@@ -64,19 +67,22 @@ inline std::vector<std::string_view> split_list(std::string_view body) {
   return parts;
 }
 
-inline std::optional<std::int64_t> whole_number(std::string_view text) {
+template <class = void>
+std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return value;
 }
 
-inline bool zero_padded(std::string_view text) {
+template <class = void>
+bool zero_padded(std::string_view text) {
   if (!text.empty() && text[0] == '-') text.remove_prefix(1);
   return text.size() > 1 && text[0] == '0';
 }
 
-inline std::string padded(std::int64_t value, std::size_t width) {
+template <class = void>
+std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
@@ -86,7 +92,8 @@ inline std::string padded(std::int64_t value, std::size_t width) {
   return negative ? "-" + digits : digits;
 }
 
-inline bool is_letter(std::string_view text) {
+template <class = void>
+bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
@@ -107,7 +114,8 @@ struct range {
 };
 
 /// Nothing when the body is no range.
-inline std::optional<range> range_of(std::string_view body, std::string_view pattern) {
+template <class = void>
+std::optional<range> range_of(std::string_view body, std::string_view pattern) {
   const std::size_t first_dots = body.find("..");
   if (first_dots == std::string_view::npos) return std::nullopt;
   const std::string_view low = body.substr(0, first_dots);
@@ -273,7 +281,8 @@ Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
 /// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
 /// million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] inline std::vector<std::string> expand_braces(std::string_view pattern) {
+template <class = void>
+[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern) {
   (void)detail::braces::expand<detail::braces::amount>(pattern, pattern);
   return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
 }

@@ -48,7 +48,8 @@ struct file_options {
 /// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
 /// for a file that was changed while it was in use; errc::format for a range beyond the end.
 /// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
-class file {
+template <class = void>
+class basic_file {
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
@@ -119,7 +120,7 @@ class file {
     [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
 
    private:
-    friend class file;
+    friend basic_file;
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_parts = 64;
 
@@ -176,12 +177,12 @@ class file {
     std::shared_ptr<state> state_;
   };
 
-  explicit file(std::string_view pattern, file_options options = {})
+  explicit basic_file(std::string_view pattern, file_options options = {})
       : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit file(std::vector<std::string> paths, file_options options = {})
+  explicit basic_file(std::vector<std::string> paths, file_options options = {})
       : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  file(std::initializer_list<const char*> paths, file_options options = {})
-      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  basic_file(std::initializer_list<const char*> paths, file_options options = {})
+      : basic_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
@@ -196,6 +197,10 @@ class file {
  private:
   std::shared_ptr<const shared_names> names_;
   file_options options_;
+};
+class file : public basic_file<> {
+ public:
+  using basic_file<>::basic_file;
 };
 
 static_assert(storage<file>, "file is a storage");

@@ -48,7 +48,8 @@ struct mapped_file_options {
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
 /// leaves the time between the look and the use, or `file`, which leaves nothing.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
-class mapped_file {
+template <class = void>
+class basic_mapped_file {
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
@@ -125,7 +126,7 @@ class mapped_file {
     }
 
    private:
-    friend class mapped_file;
+    friend basic_mapped_file;
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
     static std::uint64_t page_size() noexcept {
@@ -191,12 +192,12 @@ class mapped_file {
     std::shared_ptr<state> state_;
   };
 
-  explicit mapped_file(std::string_view pattern, mapped_file_options options = {})
+  explicit basic_mapped_file(std::string_view pattern, mapped_file_options options = {})
       : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
+  explicit basic_mapped_file(std::vector<std::string> paths, mapped_file_options options = {})
       : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
-      : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  basic_mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
+      : basic_mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
   [[nodiscard]] session connect() const {
@@ -212,8 +213,6 @@ class mapped_file {
   std::shared_ptr<const shared_names> names_;
   mapped_file_options options_;
 };
-
-static_assert(storage<mapped_file> && viewing_session<mapped_file::session>,
-              "mapped_file is a storage with views");
+using mapped_file = basic_mapped_file<>;
 
 }  // namespace penstock::inline v0_1

@@ -26,7 +26,8 @@ namespace penstock::inline v0_1 {
 /// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
 /// errc::argument.
 /// Threads: `add` by one thread at a time; sessions by any number.
-class memory_files {
+template <class = void>
+class basic_memory_files {
   struct table {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
@@ -69,7 +70,7 @@ class memory_files {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
-    friend class memory_files;
+    friend basic_memory_files;
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] bytes_view content(object_id id) const {
@@ -80,23 +81,27 @@ class memory_files {
     std::shared_ptr<const table> table_;
   };
 
-  memory_files() : table_(new table()) {}
+  basic_memory_files() : table_(new table()) {}
 
-  memory_files& add(std::string_view name, bytes_view bytes) & {
+  basic_memory_files& add(std::string_view name, bytes_view bytes) & {
     std::shared_ptr<buffer> copy(new buffer(bytes.size()));
     if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
     const bytes_view kept = copy->view();
     insert(name, kept, std::move(copy));
     return *this;
   }
-  memory_files& add(std::string_view name, std::string_view text) & { return add(name, bytes_of(text)); }
-  memory_files& add_view(std::string_view name, bytes_view bytes) & {
+  basic_memory_files& add(std::string_view name, std::string_view text) & {
+    return add(name, bytes_of(text));
+  }
+  basic_memory_files& add_view(std::string_view name, bytes_view bytes) & {
     insert(name, bytes, nullptr);
     return *this;
   }
-  memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
-  memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
-  memory_files&& add_view(std::string_view name, bytes_view bytes) && {
+  basic_memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
+  basic_memory_files&& add(std::string_view name, std::string_view text) && {
+    return std::move(add(name, text));
+  }
+  basic_memory_files&& add_view(std::string_view name, bytes_view bytes) && {
     return std::move(add_view(name, bytes));
   }
 
@@ -121,8 +126,6 @@ class memory_files {
 
   std::shared_ptr<const table> table_;
 };
-
-static_assert(storage<memory_files> && viewing_session<memory_files::session>,
-              "memory_files is a storage with views");
+using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1

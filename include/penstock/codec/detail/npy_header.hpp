@@ -30,9 +30,11 @@ struct npy_header {
 
 /// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
 /// order, with any spacing and an optional comma at the end. No recursion, no allocation but for messages.
-class npy_header_parser {
+template <class = void>
+class basic_npy_header_parser {
  public:
-  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
+  basic_npy_header_parser(std::string_view literal, std::uint64_t base) noexcept
+      : text_(literal), base_(base) {}
 
   void parse(npy_header& header) {
     expect('{');
@@ -148,11 +150,13 @@ class npy_header_parser {
   std::size_t at_ = 0;
   std::uint64_t base_;
 };
+using npy_header_parser = basic_npy_header_parser<>;
 
 /// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
 /// says is not checked.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
-[[nodiscard]] inline npy_header read_npy_header(bytes_view file) {
+template <class = void>
+[[nodiscard]] npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(errc::format,
@@ -180,7 +184,8 @@ class npy_header_parser {
 
 /// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
 /// overflow.
-[[nodiscard]] inline std::uint64_t npy_payload(const npy_header& header) {
+template <class = void>
+[[nodiscard]] std::uint64_t npy_payload(const npy_header& header) {
   std::uint64_t bytes = header.item_size;
   bool empty = false;
   for (const std::uint64_t length : header.shape) {

@@ -24,10 +24,11 @@ namespace penstock::inline v0_1::detail {
 /// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up
 /// to `window` pieces of one lane. Windows therefore never cross a lane's border, and a shuffle inside each
 /// window is a bijection on the whole.
-class shuffle_table {
+template <class = void>
+class basic_shuffle_table {
  public:
-  shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
-                std::uint64_t key)
+  basic_shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
+                      std::uint64_t key)
       : size_(starts.back()),
         lanes_(lanes),
         lane_length_(size_ / lanes),
@@ -122,5 +123,6 @@ class shuffle_table {
   std::vector<std::uint64_t> piece_shifts_;   // of each piece source index - place
   std::vector<std::uint64_t> shard_places_;   // of each shard the first place
 };
+using shuffle_table = basic_shuffle_table<>;
 
 }  // namespace penstock::inline v0_1::detail

@@ -40,9 +40,10 @@ struct folder_files {
 };
 
 /// Walks a folder and those below it, through links too.
-class folder_walk {
+template <class = void>
+class basic_folder_walk {
  public:
-  folder_walk(std::string root, std::vector<std::string> extensions)
+  basic_folder_walk(std::string root, std::vector<std::string> extensions)
       : root_(std::move(root)), extensions_(std::move(extensions)) {
     while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
     for (std::string& extension : extensions_) {
@@ -82,9 +83,12 @@ class folder_walk {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string_view::npos) return false;
     const std::string_view last = name.substr(dot + 1);
-    return std::ranges::any_of(extensions_, [last](const std::string& extension) {
-      return std::ranges::equal(last, extension, {}, lower);
-    });
+    for (const std::string& extension : extensions_) {
+      std::size_t same = 0;
+      while (same < extension.size() && same < last.size() && lower(last[same]) == extension[same]) ++same;
+      if (same == extension.size() && same == last.size()) return true;
+    }
+    return false;
   }
   [[nodiscard]] std::string nothing() const {
     std::string text = "there is no file below this folder";
@@ -121,7 +125,8 @@ class folder_walk {
     }
     if (S_ISDIR(status.st_mode)) {
       const identity there{status.st_dev, status.st_ino};
-      if (std::ranges::find(above_, there) != above_.end()) return;  // a link that leads back up
+      // a link that leads back up
+      if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
       if (above_.size() == 1) classes_.push_back(path);
       visit(path + "/", there);
     } else if (S_ISREG(status.st_mode) && wanted(name)) {
@@ -130,8 +135,9 @@ class folder_walk {
   }
 
   [[nodiscard]] folder_files packed() {
-    std::ranges::sort(found_, {}, &entry::path);
-    std::ranges::sort(classes_);
+    std::sort(found_.begin(), found_.end(),
+              [](const entry& left, const entry& right) { return left.path < right.path; });
+    std::sort(classes_.begin(), classes_.end());
     folder_files files;
     files.sizes.reserve(found_.size());
     files.labels.reserve(found_.size());
@@ -162,7 +168,8 @@ class folder_walk {
                   "this file lies beside the folders of classes and has no class: move it away, or choose "
                   "extensions that it does not have")
           .in_file(root_ + "/" + path);
-    const auto found = std::ranges::lower_bound(classes_, std::string_view(path).substr(0, slash));
+    const auto found =
+        std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
     return static_cast<std::int32_t>(found - classes_.begin());
   }
 
@@ -176,6 +183,7 @@ class folder_walk {
   std::vector<std::string> classes_;
   std::vector<identity> above_;  // the folders from the root to the one that is visited
 };
+using folder_walk = basic_folder_walk<>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -29,12 +29,16 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
-[[nodiscard]] inline std::string dali_path(const std::string& shard) {
+template <class = void>
+[[nodiscard]] std::string dali_path(const std::string& shard) {
   const std::size_t slash = shard.rfind('/');
   const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
   return shard.substr(0, shard.find('.', from)) + ".idx";
 }
-[[nodiscard]] inline std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+template <class = void>
+[[nodiscard]] std::string energon_path(const std::string& shard) {
+  return shard + ".idx";
+}
 
 /// What an index says of a member.
 struct foreign_member {
@@ -52,9 +56,10 @@ struct disagreement {
 [[noreturn]] inline void disagree(std::string text) { throw disagreement{std::move(text)}; }
 
 /// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-class dali_lines {
+template <class = void>
+class basic_dali_lines {
  public:
-  explicit dali_lines(std::string_view text) : rest_(text) {
+  explicit basic_dali_lines(std::string_view text) : rest_(text) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
     if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
@@ -118,6 +123,7 @@ class dali_lines {
   bool named_ = false;
   std::vector<foreign_member> members_;
 };
+using dali_lines = basic_dali_lines<>;
 
 /// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
 template <storage_session Session>

@@ -22,7 +22,8 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// Groups members into samples by the rules of WebDataset, and makes the index of the shard.
-class index_builder {
+template <class = void>
+class basic_index_builder {
  public:
   /// Takes the next member of the archive; what belongs to no sample is passed over.
   void add(const member& m) {
@@ -172,6 +173,7 @@ class index_builder {
   std::size_t met_ = 0;
   bool bad_ = false;
 };
+using index_builder = basic_index_builder<>;
 
 /// Makes the index of an object in one pass over its headers.
 template <storage_session Session>

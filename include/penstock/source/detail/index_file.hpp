@@ -25,7 +25,10 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-[[nodiscard]] inline std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+template <class = void>
+[[nodiscard]] std::string index_path(const std::string& shard) {
+  return shard + ".penstock-index";
+}
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
@@ -76,8 +79,9 @@ struct opened_index {
 };
 
 /// Reads the header of the index beside `shard`, and nothing else of it.
-[[nodiscard]] inline std::pair<index_state, index_header> peek_index(const std::string& shard,
-                                                                     object_signature expected) {
+template <class = void>
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                              object_signature expected) {
   const opened_index file_of_index(index_path(shard));
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
@@ -91,14 +95,15 @@ struct opened_index {
 }
 
 /// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
-class loaded_index {
+template <class = void>
+class basic_loaded_index {
  public:
   /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
   /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard) {
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_file(const std::string& shard) {
     const opened_index file_of_index(index_path(shard));
     if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-    std::unique_ptr<loaded_index> made(new loaded_index);
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
     const auto size = static_cast<std::size_t>(file_of_index.size);
     void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
     if (where != MAP_FAILED) {
@@ -111,25 +116,26 @@ class loaded_index {
     return from_buffer(std::move(copy));
   }
 
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
-    std::unique_ptr<loaded_index> made(new loaded_index);
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
     const bytes_view view = bytes->view();
     made->owned_ = std::move(bytes);
     return checked(std::move(made), view);
   }
 
-  loaded_index(const loaded_index&) = delete;
-  loaded_index& operator=(const loaded_index&) = delete;
-  ~loaded_index() {
+  basic_loaded_index(const basic_loaded_index&) = delete;
+  basic_loaded_index& operator=(const basic_loaded_index&) = delete;
+  ~basic_loaded_index() {
     if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
   }
 
   [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
 
  private:
-  loaded_index() = default;
+  basic_loaded_index() = default;
 
-  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes) {
+  static std::unique_ptr<basic_loaded_index> checked(std::unique_ptr<basic_loaded_index> made,
+                                                     bytes_view bytes) {
     const auto tables = shard_index::over(bytes);
     if (!tables) return nullptr;
     made->tables_ = *tables;
@@ -140,10 +146,12 @@ class loaded_index {
   bytes_view mapped_;
   std::shared_ptr<const buffer> owned_;
 };
+using loaded_index = basic_loaded_index<>;
 
 /// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
 /// written.
-inline bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+template <class = void>
+bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
   try {
     output_file out(index_path(shard));
     out.write(bytes);

@@ -50,20 +50,21 @@ class owned_descriptor {
 ///
 /// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
 /// a commit the temporary file is removed.
-class output_file {
+template <class = void>
+class basic_output_file {
  public:
-  explicit output_file(std::string path)
+  explicit basic_output_file(std::string path)
       : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
     opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (opened_.get() < 0) throw failure("create");
   }
-  output_file(output_file&& other) noexcept
+  basic_output_file(basic_output_file&& other) noexcept
       : path_(std::move(other.path_)),
         temporary_(std::exchange(other.temporary_, {})),
         opened_(std::move(other.opened_)),
         pending_(std::move(other.pending_)),
         size_(other.size_) {}
-  output_file& operator=(output_file&& other) noexcept {
+  basic_output_file& operator=(basic_output_file&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(temporary_, other.temporary_);
     std::swap(opened_, other.opened_);
@@ -71,7 +72,7 @@ class output_file {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~output_file() {
+  ~basic_output_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
 
@@ -140,6 +141,7 @@ class output_file {
   buffer pending_;
   std::uint64_t size_ = 0;
 };
+using output_file = basic_output_file<>;
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

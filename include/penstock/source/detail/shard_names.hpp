@@ -29,7 +29,8 @@ template <pattern_text Text>
 }
 
 /// Files from a pattern as WebDataset has it: `::` stands between patterns.
-[[nodiscard]] inline file files_of(const std::string& pattern) {
+template <class = void>
+[[nodiscard]] file files_of(const std::string& pattern) {
   if (pattern.find("::") == std::string::npos) return file(pattern);
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= pattern.size();) {

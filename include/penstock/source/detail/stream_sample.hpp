@@ -42,7 +42,8 @@ class held_blob {
 };
 
 /// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
-class stream_sample {
+template <class = void>
+class basic_stream_sample {
  public:
   using is_open_sample = void;
   using blob_type = held_blob;
@@ -167,6 +168,7 @@ class stream_sample {
   buffer bytes_;
   bool bad_ = false;
 };
+using stream_sample = basic_stream_sample<>;
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

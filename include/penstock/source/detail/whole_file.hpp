@@ -67,7 +67,8 @@ class regular_file {
 
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
 /// file.
-[[nodiscard]] inline buffer read_whole_file(const std::string& path) {
+template <class = void>
+[[nodiscard]] buffer read_whole_file(const std::string& path) {
   const regular_file file(path);
   buffer bytes(static_cast<std::size_t>(file.size()));
   file.read(bytes.span());

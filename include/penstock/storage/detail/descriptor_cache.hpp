@@ -27,7 +27,8 @@ namespace detail::files {
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
 /// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
 /// many threads read at once.
-class descriptor_cache {
+template <class = void>
+class basic_descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
   static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
@@ -48,14 +49,14 @@ class descriptor_cache {
     int number_;
   };
 
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+  basic_descriptor_cache(std::span<const std::string> paths, std::size_t limit)
       : paths_(paths),
         limit_(limit == 0 ? default_limit() : limit),
         words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
         seen_(std::make_unique<object_signature[]>(paths.size())) {}
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
-  ~descriptor_cache() {
+  basic_descriptor_cache(const basic_descriptor_cache&) = delete;
+  basic_descriptor_cache& operator=(const basic_descriptor_cache&) = delete;
+  ~basic_descriptor_cache() {
     for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
   }
 
@@ -151,6 +152,7 @@ class descriptor_cache {
   std::vector<object_id> open_;
   std::size_t hand_ = 0;
 };
+using descriptor_cache = basic_descriptor_cache<>;
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
