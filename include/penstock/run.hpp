@@ -25,6 +25,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/run/selection.hpp>
 #include <penstock/run/serial_front.hpp>
+#include <penstock/run/sizes.hpp>
 #include <penstock/run/slot_memory.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/run/thread.hpp>

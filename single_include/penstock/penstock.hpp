@@ -6917,6 +6917,82 @@ class read_ahead {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/sizes.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Plans of which every element is numbers, from a source of numbers.
+template <class Plan>
+inline constexpr bool light_plan =
+    detail::all_fixed<typename plan_parts<Plan>::element>::value &&
+    std::is_trivially_copyable_v<std::remove_cvref_t<typename Plan::source_type::element>> &&
+    !unfinished<typename Plan::source_type::element>;
+
+/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
+/// decides how fast a run is, never what it gives.
+template <class Plan>
+class run_sizes {
+  using parts = plan_parts<Plan>;
+  static constexpr bool light = light_plan<Plan>;
+  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
+
+ public:
+  /// `sample_bytes`: bytes of a sample as the source knows it, 0 where it does not. `crowded`: threads share
+  /// processors. `copies`: batches go to a device.
+  run_sizes(const run_options& options, std::uint64_t sample_bytes, bool crowded, bool copies) noexcept
+      : options_(options), sample_bytes_(sample_bytes), crowded_(crowded), copies_(copies) {}
+
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
+  /// evaluating. `slots`: of one batch.
+  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept {
+    if constexpr (parts::direct && light) {
+      if (!copies_ && !options_.depth)
+        return static_cast<std::size_t>(std::clamp<std::uint64_t>(light_slots() / slots, 1, 256));
+    }
+    return 1;
+  }
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each. `slots`: of one block.
+  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept {
+    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+    if (*options_.workers == 0) return 2;
+    const std::size_t few = std::max(4u, *options_.workers + 3);
+    const std::uint64_t bytes = std::max(sample_bytes_, element_bytes) * slots;
+    const bool small = sample_bytes_ != 0 && bytes <= 262'144;
+    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+  }
+  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
+  /// nothing is known. A chunk is taken whole. `slots`: of one block.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept {
+    if constexpr (!parts::direct) return slots;
+    if constexpr (light) return std::min<std::uint64_t>(slots, light_slots());
+    return std::min<std::uint64_t>(
+        slots, sample_bytes_ == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / sample_bytes_, 1, 64));
+  }
+  /// Slots of a chunk.
+  [[nodiscard]] std::uint64_t chunk(const Plan& p) const noexcept {
+    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
+    if constexpr (parts::batched && parts::forward && !parts::decided)
+      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
+    else
+      return sample_bytes_ == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / sample_bytes_, 1, 64);
+  }
+
+ private:
+  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t light_slots() const noexcept {
+    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
+    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
+  }
+
+  run_options options_;
+  std::uint64_t sample_bytes_;
+  bool crowded_, copies_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/watchdog.hpp
 
 namespace penstock::inline v0_1 {
@@ -7122,10 +7198,7 @@ class engine {
   using columns_type = columns_of<Plan, session_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer>;
 
-  /// Elements that are numbers, from a source of numbers.
-  static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
-                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
-                                !unfinished<source_element>;
+  static constexpr bool light = light_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
@@ -7139,9 +7212,9 @@ class engine {
         crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         feed_(make_feed(p)),
         trail_(feed_),
-        parts_per_block_(parts_in_block(options)),
-        grain_slots_(grain_size()),
-        depth_(choose_depth()),
+        parts_per_block_(sizes().batches_per_block(feed_.slots_per_block())),
+        grain_slots_(sizes().grain(block_slots())),
+        depth_(sizes().depth(block_slots())),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
@@ -7278,7 +7351,6 @@ class engine {
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
   using counts_type = worker_counts<stage_count>;
 
@@ -7320,7 +7392,7 @@ class engine {
     if constexpr (parts::direct)
       return feed_type(p);
     else
-      return feed_type(p, chunk_slots(p));
+      return feed_type(p, sizes().chunk(p));
   }
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -7329,57 +7401,14 @@ class engine {
       return node_type{&*reader_};
   }
 
-  [[nodiscard]] std::uint64_t sample_bytes() const {
+  [[nodiscard]] run_sizes<Plan> sizes() const {
+    std::uint64_t bytes = 0;
     if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
-      if (reader_) return reader_->bytes_per_sample();
+      if (reader_) bytes = reader_->bytes_per_sample();
     }
-    return 0;
-  }
-  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
-  /// stay in the nearest cache, many where changing threads costs more.
-  [[nodiscard]] std::uint64_t light_slots() const {
-    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
-    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
-  }
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
-  /// evaluating.
-  [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
-    if constexpr (parts::direct && light && !session_type::copies) {
-      if (!given.depth)
-        return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
-    }
-    return 1;
-  }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
-  /// processors and the consumer is not woken for each.
-  [[nodiscard]] std::size_t choose_depth() const {
-    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
-    if (*options_.workers == 0) return 2;
-    const std::size_t few = std::max(4u, *options_.workers + 3);
-    const std::uint64_t bytes = std::max(sample_bytes(), element_bytes) * block_slots();
-    const bool small = sample_bytes() != 0 && bytes <= 262'144;
-    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+    return {options_, bytes, crowded_, session_type::copies};
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
-  /// nothing is known. A chunk is taken whole.
-  [[nodiscard]] std::uint64_t grain_size() const {
-    if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
-    const std::uint64_t bytes = sample_bytes();
-    return std::min<std::uint64_t>(block_slots(),
-                                   bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
-  }
-  [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
-    if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
-    } else {
-      const std::uint64_t bytes = sample_bytes();
-      return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
-    }
-  }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
