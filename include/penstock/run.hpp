@@ -15,6 +15,7 @@
 #include <penstock/run/engine.hpp>
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
+#include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>

@@ -39,6 +39,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <system_error>
 #include <thread>
@@ -6715,6 +6716,56 @@ class evaluator {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/home_process.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Remembers in which process it was made: a child after `fork()` has the memory of a run and none of its
+/// threads.
+///
+/// Asking costs one load, where the kernel can wipe a page on fork (Linux 4.14); elsewhere a `getpid`. Any
+/// thread asks.
+class home_process {
+ public:
+  home_process() noexcept : id_(::getpid()) {
+#ifdef MADV_WIPEONFORK
+    const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+      ::munmap(page, size);
+      return;
+    }
+    mark_ = static_cast<unsigned char*>(page);
+    *mark_ = 1;
+#endif
+  }
+  home_process(const home_process&) = delete;
+  home_process& operator=(const home_process&) = delete;
+  ~home_process() {
+    if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  }
+
+  /// False in a child of the process where this was made.
+  [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
+  /// Throws `errc::argument` in a child.
+  void check() const {
+    if (!here()) refuse();
+  }
+
+ private:
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse() {
+    throw error(errc::argument,
+                "this run was opened before fork(), and its workers are in the parent; open the plan in the "
+                "child as well, or fork first");
+  }
+
+  pid_t id_;
+  unsigned char* mark_ = nullptr;  // 0 in a child
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/machine.hpp
 
 #if defined(__linux__)
@@ -7231,6 +7282,8 @@ class engine {
   engine& operator=(const engine&) = delete;
   ~engine() { stop(); }
 
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
   void request_stop() noexcept { ring_.stop(); }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -7561,6 +7614,7 @@ class engine {
     }
   }
 
+  home_process home_;
   Plan plan_;
   run_options options_;
   memory_account account_;
@@ -7612,12 +7666,18 @@ class core_base : public std::enable_shared_from_this<Core> {
 
   engine_type engine;
 
-  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
+  /// fork it does not: another thread may have held the pool's lock then.
   static void give_up(payload_type& p, std::uint32_t shares) noexcept {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
-    static_cast<Core*>(owner.get())->give_back(&p);
+    Core& core = *static_cast<Core*>(owner.get());
+    if (core.engine.home().here()) core.give_back(&p);
   }
+
+  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
+  /// when the process was copied stays locked.
+  void keep_forever() noexcept { self_ = this->shared_from_this(); }
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
 
@@ -7656,6 +7716,9 @@ class core_base : public std::enable_shared_from_this<Core> {
       s.held.assign(cursor.held().begin(), cursor.held().end());
     }
   }
+
+ private:
+  std::shared_ptr<Core> self_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8322,7 +8385,9 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
+/// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
+/// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+/// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -8472,6 +8537,7 @@ class run {
   {
     next_result<value_type> result;
     try {
+      core_->engine.home().check();
       const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
       while (core_->epoch() < last && !stopped()) {
         if (auto b = core_->next_batch(core_->epoch())) {
@@ -8520,13 +8586,22 @@ class run {
  private:
   void close() noexcept {
     if (!core_) return;
+    if (!core_->engine.home().here()) return abandon();
     batch_.reset();
     core_->engine.stop();
     core_->drop();
     core_.reset();
   }
 
+  /// In a child after fork: neither joins nor frees.
+  void abandon() noexcept {
+    if constexpr (parts::batched) (void)batch_.forget();
+    core_->keep_forever();
+    core_.reset();
+  }
+
   void allow(std::uint64_t epochs) {
+    core_->engine.home().check();
     allowed_ = epochs;
     core_->engine.limit(std::max(epochs, core_->epoch() + 1));
   }
@@ -8537,6 +8612,7 @@ class run {
   }
 
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    core_->engine.home().check();
     release();
     if (core_->epoch() != number) {
       penstock::state s;
@@ -8569,6 +8645,7 @@ class run {
     release();
     pending_ = false;
     try {
+      core_->engine.home().check();
       while (true) {
         if constexpr (parts::batched) {
           batch_ = core_->next_batch(epoch_);

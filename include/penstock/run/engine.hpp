@@ -9,6 +9,7 @@
 #include <penstock/run/direct_feed.hpp>
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
+#include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/read_ahead.hpp>
@@ -90,6 +91,8 @@ class engine {
   engine& operator=(const engine&) = delete;
   ~engine() { stop(); }
 
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
   void request_stop() noexcept { ring_.stop(); }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -420,6 +423,7 @@ class engine {
     }
   }
 
+  home_process home_;
   Plan plan_;
   run_options options_;
   memory_account account_;
