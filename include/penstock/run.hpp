@@ -17,6 +17,7 @@
 #include <penstock/run/front.hpp>
 #include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
+#include <penstock/run/observers.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/peek.hpp>

@@ -41,23 +41,6 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
 
-/// Differences, so that a run is judged by what it did lately.
-inline run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
-  }
-  return now;
-}
-
 inline std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
@@ -76,7 +59,7 @@ inline std::string percent(double share) {
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) ...
 [[nodiscard]] inline verdict judge(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
@@ -154,7 +137,7 @@ inline std::string percent(double share) {
 
 /// The counters of a run in words: rates, what each stage took, and the verdict.
 [[nodiscard]] inline std::string report(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
   std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",

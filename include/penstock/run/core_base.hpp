@@ -37,7 +37,9 @@ class core_base : public std::enable_shared_from_this<Core> {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
     Core& core = *static_cast<Core*>(owner.get());
-    if (core.engine.home().here()) core.give_back(&p);
+    if (!core.engine.home().here()) return;
+    core.engine.watch().let_go(&p);
+    core.give_back(&p);
   }
 
   /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
@@ -65,6 +67,7 @@ class core_base : public std::enable_shared_from_this<Core> {
   void hand_out(payload_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
+    engine.watch().hold(p);
   }
   void count(const payload_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;

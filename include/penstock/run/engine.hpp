@@ -11,6 +11,7 @@
 #include <penstock/run/front.hpp>
 #include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
+#include <penstock/run/observers.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/read_ahead.hpp>
 #include <penstock/run/ring.hpp>
@@ -81,6 +82,7 @@ class engine {
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
+        watch_(p, *options_.workers, hints && options_.ahead != 0),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
         watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
@@ -91,6 +93,7 @@ class engine {
   engine& operator=(const engine&) = delete;
   ~engine() { stop(); }
 
+  [[nodiscard]] run_watch<Plan>& watch() noexcept { return watch_; }
   /// The process that has the threads.
   [[nodiscard]] const home_process& home() const noexcept { return home_; }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
@@ -173,7 +176,9 @@ class engine {
   void arrive(payload_type& p) {
     if constexpr (session_type::copies) {
       send(p);
+      const std::uint64_t begin = watch_.now();
       device_.wait(p.transfer);
+      watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, p);
     }
   }
   /// Remembers the shapes that were found, for batches to come.
@@ -236,7 +241,7 @@ class engine {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        self->has_room(*this);
     }
   };
 
@@ -286,6 +291,7 @@ class engine {
     try {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
+        watch_.follow(ahead_);
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
       if (count != 0) watchdog_.start(explain, this);
@@ -347,7 +353,17 @@ class engine {
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
+    watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
     return ready;
+  }
+
+  [[nodiscard]] std::size_t number(const work& w) const noexcept {
+    return static_cast<std::size_t>(&w - works_.get());
+  }
+  void has_room(work& w) noexcept {
+    const std::uint64_t end = detail::now_ns();
+    w.counts->room_ns.fetch_add(end - w.wait_begin, std::memory_order_relaxed);
+    watch_.worker(number(w), {w.wait_begin, end, activity::wait_for_room});
   }
 
   void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
@@ -355,7 +371,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = watch_.all_grains || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -379,20 +395,29 @@ class engine {
         evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts->add(samples, detail::now_ns() - begin);
+    const std::uint64_t end = detail::now_ns();
+    w.counts->add(samples, end - begin);
     if (times) w.counts->publish(w.scratch);
+    watch_.grain(number(w), w.scratch, p, grain * grain_slots_, grain_slots_, samples,
+                 {begin, end, activity::evaluate, 0, s});
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_part& part = p.parts[0];
+      std::uint64_t turn = watch_.now();
       const auto* items = front_.pull(
           s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [this, &w, &turn](std::uint64_t ns) {
+            w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
+            turn = watch_.now();
+            watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
+          });
+      watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
@@ -411,8 +436,10 @@ class engine {
 
   void send(payload_type& p) {
     if (p.transferred) return;
+    const std::uint64_t begin = watch_.now();
     device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
     p.transferred = true;
+    watch_.consumer({begin, watch_.now(), activity::copy}, p);
   }
   /// Begins to copy batches that are ready and not yet asked for.
   void send_ahead() {
@@ -445,6 +472,7 @@ class engine {
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  [[no_unique_address]] run_watch<Plan> watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
