@@ -15,7 +15,6 @@
 
 #include "arguments.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -29,13 +28,13 @@ using std::chrono::microseconds;
 
 namespace {
 
-/// Computes for a while: what a decoder does. Who was kept from the processor makes up for it with the next
-/// sample, so that a busy machine does not change the rate.
+/// Computes for a while: what a decoder does. A worker that was kept from the processor makes up for it with
+/// its next samples, so that a machine with other work to do finds the same rate.
 struct compute {
   microseconds time;
   std::uint64_t operator()(ps::bytes_view bytes) const {
     thread_local auto due = std::chrono::steady_clock::now();
-    due = std::max(due, std::chrono::steady_clock::now() - time) + time;
+    due += time;
     std::uint64_t sum = 0;
     do {
       for (const std::byte b : bytes) sum = sum * 31 + static_cast<std::uint64_t>(b);
