@@ -162,7 +162,7 @@ class engine {
     while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
     abandon_.store(false, std::memory_order_relaxed);
     seek(feed_);
-    front_.restart();
+    if (delivered_ == opened_) front_.restart();  // else the run was stopped, and workers may still be in it
     trail_ = feed_;
     if constexpr (hints) ahead_.restart(feed_);
   }
