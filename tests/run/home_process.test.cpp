@@ -37,9 +37,9 @@ namespace {
 
 // The thread sanitizer ends a child that starts threads.
 #ifdef __SANITIZE_THREAD__
-constexpr int opened_in_child = 66;
+constexpr bool child_may_start_threads = false;
 #else
-constexpr int opened_in_child = 0;
+constexpr bool child_may_start_threads = true;
 #endif
 
 constexpr auto identity = [](std::uint64_t i) { return i; };
@@ -102,12 +102,13 @@ void fork_in_the_middle(const Plan& plan) {
           held.value.reset();
           return 0;
         }) == 0);
-  CHECK(in_child([&] {  // the batch first, then another run in its place
-          held.value.reset();
-          auto other = plan.open();
-          *run = std::move(other);
-          return run->next() ? 0 : 1;
-        }) == opened_in_child);
+  if (child_may_start_threads)
+    CHECK(in_child([&] {  // the batch first, then another run in its place
+            held.value.reset();
+            auto other = plan.open();
+            *run = std::move(other);
+            return run->next() ? 0 : 1;
+          }) == 0);
   std::uint64_t batches = 1;
   while (run->next()) ++batches;  // the parent has not noticed
   CHECK(batches == 25);
