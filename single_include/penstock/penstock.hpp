@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <dirent.h>
 #include <exception>
 #include <fcntl.h>
@@ -9705,7 +9704,7 @@ class timeline {
   };
 
   timeline() : timeline(options{}) {}
-  explicit timeline(options given) : shared_(std::make_shared<recorder>(given)) {}
+  explicit timeline(options given) : shared_(new recorder(given)) {}
 
   /// What a run writes to.
   class session {
@@ -9723,10 +9722,11 @@ class timeline {
   [[nodiscard]] session connect(const observed_run& what) const {
     recorder& all = *shared_;
     const std::lock_guard guard(all.lock);
-    auto made = std::make_shared<detail::recorded_run>(what, all.opened + 1, all.given.events_per_thread);
+    std::shared_ptr<detail::recorded_run> made(
+        new detail::recorded_run(what, all.opened + 1, all.given.events_per_thread));
     all.runs.push_back(made);
     ++all.opened;
-    while (all.runs.size() > std::max<std::size_t>(1, all.given.runs)) all.runs.pop_front();
+    while (all.runs.size() > std::max<std::size_t>(1, all.given.runs)) all.runs.erase(all.runs.begin());
     return session(std::move(made));
   }
   void apply(run_options& /*unused*/, bool /*after_batch*/) const noexcept {}
@@ -9759,13 +9759,13 @@ class timeline {
     explicit recorder(options o) : given(o) {}
     options given;
     std::mutex lock;  // of what follows
-    std::deque<std::shared_ptr<detail::recorded_run>> runs;
+    std::vector<std::shared_ptr<detail::recorded_run>> runs;
     std::uint64_t opened = 0;
   };
 
   [[nodiscard]] std::vector<std::shared_ptr<detail::recorded_run>> kept() const {
     const std::lock_guard guard(shared_->lock);
-    return {shared_->runs.begin(), shared_->runs.end()};
+    return shared_->runs;
   }
 
   std::shared_ptr<recorder> shared_;

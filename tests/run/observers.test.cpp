@@ -39,7 +39,7 @@ namespace {
 class witness {
  public:
   using penstock_part = ps::annotation_tag;
-  static constexpr std::string_view stage_name = "witness";
+  [[maybe_unused]] static constexpr std::string_view stage_name = "witness";
 
   struct record {
     std::mutex lock;

@@ -106,7 +106,7 @@ class hinted_source {
  public:
   using penstock_part = ps::source_tag;
   using element = std::vector<std::uint64_t>;
-  static constexpr std::string_view source_name = "hinted";
+  [[maybe_unused]] static constexpr std::string_view source_name = "hinted";
   struct reader {
     struct worker {};
     faults_ptr wrong;
@@ -341,7 +341,7 @@ TEST_CASE("run/random_moments: exceptions from every stage, at their place, whoe
 
 TEST_CASE("run/random_moments: consumers that leave, or hold batches and let them go in another thread") {
   const penstock_test::deadline guard("holding", std::chrono::seconds(280));
-  in_rounds(3, 250, 3000, [&](ps::rng& draw) {
+  in_rounds(3, 250, 2000, [&](ps::rng& draw) {
     setting s = draw_setting(draw);
     if (s.kind == 5) s.kind = 0;  // rows are not held
     INFO("kind " << s.kind << ", " << s.workers << " workers, depth " << s.depth << ", seed " << s.seed);
@@ -448,7 +448,7 @@ struct held_once {
 
 TEST_CASE("run/random_moments: a bare ring, stopped at any moment, gives whole blocks in order until then") {
   const penstock_test::deadline guard("ring", std::chrono::seconds(280));
-  in_rounds(5, 400, 8000, [&](ps::rng& draw) {
+  in_rounds(5, 400, 5000, [&](ps::rng& draw) {
     const std::size_t size = static_cast<std::size_t>(1 + draw.below(5));
     const std::uint64_t grains = 1 + draw.below(6);
     ps::ring ring(size, grains, draw.chance(0.5) ? 0 : 50);
