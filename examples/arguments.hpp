@@ -26,6 +26,10 @@ class arguments {
     if (found.empty()) wrong("--" + name + " is missing");
     return found.mapped();
   }
+  [[nodiscard]] std::string text(const std::string& name, const std::string& otherwise) {
+    const auto found = given_.extract(name);
+    return found.empty() ? otherwise : found.mapped();
+  }
   [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise) {
     const auto found = given_.extract(name);
     if (found.empty()) return otherwise;

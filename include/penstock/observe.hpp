@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/observe/concepts.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
+#include <penstock/observe/timeline.hpp>
 #include <penstock/observe/verdict.hpp>

@@ -15,7 +15,9 @@
 #include <penstock/run/engine.hpp>
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
+#include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
+#include <penstock/run/observers.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/peek.hpp>
@@ -25,6 +27,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/run/selection.hpp>
 #include <penstock/run/serial_front.hpp>
+#include <penstock/run/sizes.hpp>
 #include <penstock/run/slot_memory.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/run/thread.hpp>

@@ -39,6 +39,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <system_error>
 #include <thread>
@@ -5027,6 +5028,24 @@ struct run_counters {
   }
 };
 
+/// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
+/// run, earlier.
+[[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
+  now.samples -= before.samples;
+  now.bytes -= before.bytes;
+  now.batches -= before.batches;
+  now.seconds -= before.seconds;
+  now.stall_seconds -= before.stall_seconds;
+  now.worker_busy_seconds -= before.worker_busy_seconds;
+  now.waiting_for_room -= before.waiting_for_room;
+  now.waiting_for_input -= before.waiting_for_input;
+  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
+    now.stages[i].samples -= before.stages[i].samples;
+    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
+  }
+  return now;
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/chain.hpp
@@ -6731,6 +6750,56 @@ class evaluator {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/home_process.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Remembers in which process it was made: a child after `fork()` has the memory of a run and none of its
+/// threads.
+///
+/// Asking costs one load, where the kernel can wipe a page on fork (Linux 4.14); elsewhere a `getpid`. Any
+/// thread asks.
+class home_process {
+ public:
+  home_process() noexcept : id_(::getpid()) {
+#ifdef MADV_WIPEONFORK
+    const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+      ::munmap(page, size);
+      return;
+    }
+    mark_ = static_cast<unsigned char*>(page);
+    *mark_ = 1;
+#endif
+  }
+  home_process(const home_process&) = delete;
+  home_process& operator=(const home_process&) = delete;
+  ~home_process() {
+    if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  }
+
+  /// False in a child of the process where this was made.
+  [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
+  /// Throws `errc::argument` in a child.
+  void check() const {
+    if (!here()) refuse();
+  }
+
+ private:
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse() {
+    throw error(errc::argument,
+                "this run was opened before fork(), and its workers are in the parent; open the plan in the "
+                "child as well, or fork first");
+  }
+
+  pid_t id_;
+  unsigned char* mark_ = nullptr;  // 0 in a child
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/machine.hpp
 
 #if defined(__linux__)
@@ -6791,6 +6860,366 @@ template <class = void>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/observe/concepts.hpp
+
+/// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
+/// tells what its threads did. A plan without one has no code for it.
+namespace penstock::inline v0_1 {
+
+/// What a thread of a run does for a while.
+enum class activity : std::uint8_t {
+  evaluate,        ///< a worker, or the consumer without workers: a grain of a block
+  stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
+  read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
+  wait_for_input,  ///< within `evaluate`: others are at the serial front
+  wait_for_room,   ///< a worker without a block to work on
+  wait_for_batch,  ///< the consumer
+  copy,            ///< the consumer begins a copy to the device
+  wait_for_copy,   ///< the consumer
+  ask_ahead,       ///< bytes of samples to come are asked for
+  hold_batch,      ///< from its hand-over until it is let go; these overlap
+  hold_chunk,      ///< samples on their way to batches, until their memory is free again
+};
+
+[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
+  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",      "wait for input",
+                                        "wait for room", "wait for batch", "copy",      "wait for copy",
+                                        "ask for bytes", "hold batch",     "hold chunk"};
+  return names[static_cast<std::size_t>(a)];
+}
+
+/// One thing that a thread did.
+struct run_event {
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock
+  activity what = activity::evaluate;
+  std::uint32_t stage = 0;     ///< of `stage`: its number among `observed_run::stages`
+  std::uint64_t block = none;  ///< in the order in which blocks are handed over
+  std::uint64_t batch = none;  ///< the step of its epoch, where it is known
+  std::uint64_t epoch = none;
+  std::uint64_t first = none, last = none;  ///< position indices, where there are samples
+  std::uint64_t samples = 0;
+};
+
+/// What an observer is told about a run when it is opened. Thread 0 is the consumer, 1 to `workers` are the
+/// workers, and the next one, where `asks_ahead`, asks for bytes.
+struct observed_run {
+  std::string source;
+  std::vector<std::string> stages;  ///< the source and the value stages, by name
+  unsigned workers = 0;
+  bool asks_ahead = false;
+  std::uint64_t rank = 0, world = 1;
+};
+
+/// What a run tells an observer. `note` is called by the thread that it names and no other at that time;
+/// `hold` and `let_go` by any: no system call and no allocation there, in `note` no lock either.
+template <class S>
+concept observer_session =
+    std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
+      { s.note(thread, event) } noexcept;
+      { s.hold(key, event) } noexcept;
+      { s.let_go(key) } noexcept;
+    };
+
+/// An annotation that watches the runs of the plans in which it stands.
+template <class T>
+concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
+  requires observer_session<typename T::session>;
+  { t.connect(what) } -> std::same_as<typename T::session>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/sizes.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Plans of which every element is numbers, from a source of numbers.
+template <class Plan>
+inline constexpr bool light_plan =
+    detail::all_fixed<typename plan_parts<Plan>::element>::value &&
+    std::is_trivially_copyable_v<std::remove_cvref_t<typename Plan::source_type::element>> &&
+    !unfinished<typename Plan::source_type::element>;
+
+/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
+/// decides how fast a run is, never what it gives.
+template <class Plan>
+class run_sizes {
+  using parts = plan_parts<Plan>;
+  static constexpr bool light = light_plan<Plan>;
+  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
+
+ public:
+  /// `sample_bytes`: bytes of a sample as the source knows it, 0 where it does not. `crowded`: threads share
+  /// processors. `copies`: batches go to a device.
+  run_sizes(const run_options& options, std::uint64_t sample_bytes, bool crowded, bool copies) noexcept
+      : options_(options), sample_bytes_(sample_bytes), crowded_(crowded), copies_(copies) {}
+
+  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
+  /// evaluating. `slots`: of one batch.
+  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept {
+    if constexpr (parts::direct && light) {
+      if (!copies_ && !options_.depth)
+        return static_cast<std::size_t>(std::clamp<std::uint64_t>(light_slots() / slots, 1, 256));
+    }
+    return 1;
+  }
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each. `slots`: of one block.
+  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept {
+    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+    if (*options_.workers == 0) return 2;
+    const std::size_t few = std::max(4u, *options_.workers + 3);
+    const std::uint64_t bytes = std::max(sample_bytes_, element_bytes) * slots;
+    const bool small = sample_bytes_ != 0 && bytes <= 262'144;
+    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+  }
+  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
+  /// nothing is known. A chunk is taken whole. `slots`: of one block.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept {
+    if constexpr (!parts::direct) return slots;
+    if constexpr (light) return std::min<std::uint64_t>(slots, light_slots());
+    return std::min<std::uint64_t>(
+        slots, sample_bytes_ == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / sample_bytes_, 1, 64));
+  }
+  /// Slots of a chunk.
+  [[nodiscard]] std::uint64_t chunk(const Plan& p) const noexcept {
+    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
+    if constexpr (parts::batched && parts::forward && !parts::decided)
+      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
+    else
+      return sample_bytes_ == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / sample_bytes_, 1, 64);
+  }
+
+ private:
+  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t light_slots() const noexcept {
+    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
+    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
+  }
+
+  run_options options_;
+  std::uint64_t sample_bytes_;
+  bool crowded_, copies_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/observers.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The observers of a run, each told the same. Without one it is empty, and whoever would tell it something
+/// asks `any` first.
+template <observer_session... Sessions>
+class observer_set {
+ public:
+  static constexpr bool any = sizeof...(Sessions) != 0;
+
+  observer_set() = default;
+  explicit observer_set(std::tuple<Sessions...> all)
+    requires(any)
+      : all_(std::move(all)) {}
+
+  void note(unsigned thread, const run_event& e) noexcept {
+    std::apply([&](auto&... each) { (each.note(thread, e), ...); }, all_);
+  }
+  void hold(const void* key, const run_event& e) noexcept {
+    std::apply([&](auto&... each) { (each.hold(key, e), ...); }, all_);
+  }
+  void let_go(const void* key) noexcept {
+    std::apply([&](auto&... each) { (each.let_go(key), ...); }, all_);
+  }
+
+ private:
+  [[no_unique_address]] std::tuple<Sessions...> all_;
+};
+
+namespace detail {
+
+/// The sessions of those stages that are observers.
+template <class... Stages>
+auto observe_with(const observed_run& what, const Stages&... stages) {
+  const auto one = [&what]<class Stage>(const Stage& stage) {
+    if constexpr (observer<Stage>)
+      return std::tuple<typename Stage::session>(stage.connect(what));
+    else
+      return std::tuple<>();
+  };
+  return [&]<class... Sessions>(std::tuple<Sessions...> all) {
+    if constexpr (sizeof...(Sessions) == 0)
+      return observer_set<>();
+    else
+      return observer_set<Sessions...>(std::move(all));
+  }(std::tuple_cat(one(stages)...));
+}
+
+struct no_stages {};
+
+template <class Stages>
+struct observers_in;
+template <class... Stages>
+struct observers_in<pack<Stages...>> {
+  using type = decltype(observe_with(std::declval<const observed_run&>(), std::declval<const Stages&>()...));
+};
+
+}  // namespace detail
+
+/// The type of what watches the runs of a plan.
+template <class Plan>
+using observers_of = typename detail::observers_in<typename Plan::stages_type>::type;
+
+/// What a run tells the observers of its plan. Without one every function here is empty.
+///
+/// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
+template <class Plan>
+class run_watch {
+  using parts = plan_parts<Plan>;
+
+ public:
+  static constexpr bool any = observers_of<Plan>::any;
+  /// Whether the first sample of every grain is timed: not where samples are numbers.
+  static constexpr bool all_grains = any && !light_plan<Plan>;
+
+  run_watch(const Plan& p, unsigned workers, bool asks_ahead)
+      : all_(connect(p, workers, asks_ahead)), workers_(workers) {
+    if constexpr (all_grains) stages_.resize(std::max(1u, workers));
+  }
+
+  /// The clock, where anybody looks.
+  [[nodiscard]] static std::uint64_t now() noexcept {
+    if constexpr (any) return detail::now_ns();
+    return 0;
+  }
+
+  void consumer(const run_event& e) noexcept { note(0, e); }
+  template <class Payload>
+  void consumer(run_event e, const Payload& p) noexcept {
+    if constexpr (any) {
+      describe(e, p);
+      note(0, e);
+    }
+  }
+  void worker(std::size_t i, const run_event& e) noexcept { note(thread_of(i), e); }
+  /// A grain, whose slots begin at `first`: with the range of its positions, and what each stage took of its
+  /// first sample.
+  template <class Scratch, class Payload>
+  void grain(std::size_t i, Scratch& scratch, const Payload& p, std::uint64_t first, std::uint64_t slots,
+             std::uint64_t samples, run_event e) noexcept {
+    if constexpr (any) {
+      e.samples = samples;
+      if (samples != 0) locate(e, p, first, slots);
+      note(thread_of(i), e);
+      if constexpr (all_grains) {
+        std::uint64_t at = e.begin_ns;
+        detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
+          std::uint64_t& before = stages_[i].nanoseconds[number];
+          const std::uint64_t took = cost.nanoseconds - std::exchange(before, cost.nanoseconds);
+          if (took == 0 || parts::forward) return;
+          note(thread_of(i), {at, std::min(at + took, e.end_ns), activity::stage,
+                              static_cast<std::uint32_t>(number), e.block});
+          at = std::min(at + took, e.end_ns);
+        });
+      }
+    }
+  }
+
+  template <class Payload>
+  void hold(const Payload& p) noexcept {
+    if constexpr (any) {
+      run_event e{now(), 0, parts::direct || p.from_batches ? activity::hold_batch : activity::hold_chunk};
+      describe(e, p);
+      all_.hold(&p, e);
+    }
+  }
+  void let_go(const void* payload) noexcept {
+    if constexpr (any) all_.let_go(payload);
+  }
+  template <class ReadAhead>
+  void follow(ReadAhead& ahead) noexcept {
+    if constexpr (any) ahead.observe(asked, this);
+  }
+
+ private:
+  struct alignas(64) stage_times {
+    std::array<std::uint64_t, 1 + parts::in::count> nanoseconds{};
+  };
+
+  static observers_of<Plan> connect(const Plan& p, unsigned workers, bool asks_ahead) {
+    if constexpr (any) {
+      observed_run what;
+      what.source = text_of_stage(p.source());
+      what.stages.emplace_back(Plan::source_type::source_name);
+      const auto name = [&]<class Stage>(const Stage& stage) {
+        if constexpr (value_stage<Stage>) what.stages.push_back(text_of_stage(stage));
+      };
+      p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
+      what.workers = workers;
+      what.asks_ahead = asks_ahead && workers != 0;
+      what.rank = world_of(p).rank;
+      what.world = world_of(p).size;
+      return p.stages().apply([&](const auto&... stages) { return detail::observe_with(what, stages...); });
+    } else {
+      return {};
+    }
+  }
+
+  void note(unsigned thread, const run_event& e) noexcept {
+    if constexpr (any) all_.note(thread, e);
+  }
+  [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
+    return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
+  }
+  static void asked(void* self, std::uint64_t begin, std::uint64_t end, std::uint64_t samples) {
+    auto& me = *static_cast<run_watch*>(self);
+    run_event e{begin, end, activity::ask_ahead};
+    e.samples = samples;
+    me.note(me.workers_ == 0 ? 0 : 1 + me.workers_, e);
+  }
+
+  /// Which batch a payload is.
+  template <class Payload>
+  static void describe(run_event& e, const Payload& p) noexcept {
+    if constexpr (parts::direct) {
+      e.batch = p.parts.front().delivered.index;
+      e.epoch = p.parts.front().delivered.epoch;
+      for (const auto& part : p.parts) e.samples += part.valid;
+    } else if (p.from_batches) {
+      e.samples = p.gathered.size();
+      if (p.gathered.empty()) return;
+      e.epoch = p.gathered.front().epoch;
+      e.first = p.gathered.front().index;
+      e.last = p.gathered.back().index;
+    } else {
+      e.samples = p.rows;
+    }
+  }
+  /// Which positions the slots [first, first + slots) hold: the first of them and the last.
+  template <class Payload>
+  static void locate(run_event& e, const Payload& p, std::uint64_t first, std::uint64_t slots) noexcept {
+    e.epoch = p.epoch;
+    for (const auto& part : p.parts) {
+      const std::uint64_t begin = parts::direct ? std::max(first, part.first) : part.first;
+      const std::uint64_t all = part.first + part.valid;
+      const std::uint64_t end = parts::direct ? std::min(first + slots, all) : all;
+      if (begin >= end) continue;
+      if (e.first == run_event::none) {
+        e.first = p.index(begin);
+        if constexpr (parts::direct) e.batch = part.delivered.index;
+      }
+      e.last = p.index(end - 1);
+    }
+  }
+
+  [[no_unique_address]] observers_of<Plan> all_;
+  [[no_unique_address]] std::conditional_t<all_grains, std::vector<stage_times>, detail::no_stages> stages_;
+  unsigned workers_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -6848,6 +7277,13 @@ class read_ahead {
   read_ahead() = default;
   ~read_ahead() { stop(); }
 
+  /// `asked(who, begin, end, samples)` is called after each time that bytes were asked for, by the thread
+  /// that did; times in nanoseconds of the steady clock.
+  using asked_type = void (*)(void* who, std::uint64_t begin, std::uint64_t end, std::uint64_t samples);
+  void observe(asked_type asked, void* who) noexcept {
+    asked_by_ = asked;
+    who_ = who;
+  }
   void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
     reader_ = &reader;
     feed_ = feed;
@@ -6896,11 +7332,13 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
+    const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
     try {
       for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
         reader_->will_need(next.binding(next.index(slot)).index);
     } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
     }
+    if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
     held.lock();
     placement_ = std::move(next);
   }
@@ -6931,6 +7369,8 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
+  asked_type asked_by_ = nullptr;
+  void* who_ = nullptr;
   joined_thread thread_;
 };
 
@@ -7143,10 +7583,7 @@ class engine {
   using columns_type = columns_of<Plan, session_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer>;
 
-  /// Elements that are numbers, from a source of numbers.
-  static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
-                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
-                                !unfinished<source_element>;
+  static constexpr bool light = light_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
@@ -7160,15 +7597,16 @@ class engine {
         crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         feed_(make_feed(p)),
         trail_(feed_),
-        parts_per_block_(parts_in_block(options)),
-        grain_slots_(grain_size()),
-        depth_(choose_depth()),
+        parts_per_block_(sizes().batches_per_block(feed_.slots_per_block())),
+        grain_slots_(sizes().grain(block_slots())),
+        depth_(sizes().depth(block_slots())),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
+        watch_(p, *options_.workers, hints && options_.ahead != 0),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
         watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
@@ -7179,6 +7617,9 @@ class engine {
   engine& operator=(const engine&) = delete;
   ~engine() { stop(); }
 
+  [[nodiscard]] run_watch<Plan>& watch() noexcept { return watch_; }
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
   void request_stop() noexcept { ring_.stop(); }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -7245,7 +7686,7 @@ class engine {
     while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
     abandon_.store(false, std::memory_order_relaxed);
     seek(feed_);
-    front_.restart();
+    if (delivered_ == opened_) front_.restart();  // else the run was stopped, and workers may still be in it
     trail_ = feed_;
     if constexpr (hints) ahead_.restart(feed_);
   }
@@ -7259,7 +7700,9 @@ class engine {
   void arrive(payload_type& p) {
     if constexpr (session_type::copies) {
       send(p);
+      const std::uint64_t begin = watch_.now();
       device_.wait(p.transfer);
+      watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, p);
     }
   }
   /// Remembers the shapes that were found, for batches to come.
@@ -7299,7 +7742,6 @@ class engine {
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
   using counts_type = worker_counts<stage_count>;
 
@@ -7323,7 +7765,7 @@ class engine {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        self->has_room(*this);
     }
   };
 
@@ -7341,7 +7783,7 @@ class engine {
     if constexpr (parts::direct)
       return feed_type(p);
     else
-      return feed_type(p, chunk_slots(p));
+      return feed_type(p, sizes().chunk(p));
   }
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -7350,57 +7792,14 @@ class engine {
       return node_type{&*reader_};
   }
 
-  [[nodiscard]] std::uint64_t sample_bytes() const {
+  [[nodiscard]] run_sizes<Plan> sizes() const {
+    std::uint64_t bytes = 0;
     if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
-      if (reader_) return reader_->bytes_per_sample();
+      if (reader_) bytes = reader_->bytes_per_sample();
     }
-    return 0;
-  }
-  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
-  /// stay in the nearest cache, many where changing threads costs more.
-  [[nodiscard]] std::uint64_t light_slots() const {
-    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
-    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
-  }
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
-  /// evaluating.
-  [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
-    if constexpr (parts::direct && light && !session_type::copies) {
-      if (!given.depth)
-        return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
-    }
-    return 1;
-  }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
-  /// processors and the consumer is not woken for each.
-  [[nodiscard]] std::size_t choose_depth() const {
-    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
-    if (*options_.workers == 0) return 2;
-    const std::size_t few = std::max(4u, *options_.workers + 3);
-    const std::uint64_t bytes = std::max(sample_bytes(), element_bytes) * block_slots();
-    const bool small = sample_bytes() != 0 && bytes <= 262'144;
-    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+    return {options_, bytes, crowded_, session_type::copies};
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
-  /// nothing is known. A chunk is taken whole.
-  [[nodiscard]] std::uint64_t grain_size() const {
-    if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
-    const std::uint64_t bytes = sample_bytes();
-    return std::min<std::uint64_t>(block_slots(),
-                                   bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
-  }
-  [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
-    if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
-    } else {
-      const std::uint64_t bytes = sample_bytes();
-      return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
-    }
-  }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
@@ -7416,6 +7815,7 @@ class engine {
     try {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
+        watch_.follow(ahead_);
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
       if (count != 0) watchdog_.start(explain, this);
@@ -7477,7 +7877,17 @@ class engine {
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
+    watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
     return ready;
+  }
+
+  [[nodiscard]] std::size_t number(const work& w) const noexcept {
+    return static_cast<std::size_t>(&w - works_.get());
+  }
+  void has_room(work& w) noexcept {
+    const std::uint64_t end = detail::now_ns();
+    w.counts->room_ns.fetch_add(end - w.wait_begin, std::memory_order_relaxed);
+    watch_.worker(number(w), {w.wait_begin, end, activity::wait_for_room});
   }
 
   void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
@@ -7485,7 +7895,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = watch_.all_grains || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -7509,20 +7919,29 @@ class engine {
         evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts->add(samples, detail::now_ns() - begin);
+    const std::uint64_t end = detail::now_ns();
+    w.counts->add(samples, end - begin);
     if (times) w.counts->publish(w.scratch);
+    watch_.grain(number(w), w.scratch, p, grain * grain_slots_, grain_slots_, samples,
+                 {begin, end, activity::evaluate, 0, s});
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_part& part = p.parts[0];
+      std::uint64_t turn = watch_.now();
       const auto* items = front_.pull(
           s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [this, &w, &turn](std::uint64_t ns) {
+            w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
+            turn = watch_.now();
+            watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
+          });
+      watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
@@ -7541,8 +7960,10 @@ class engine {
 
   void send(payload_type& p) {
     if (p.transferred) return;
+    const std::uint64_t begin = watch_.now();
     device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
     p.transferred = true;
+    watch_.consumer({begin, watch_.now(), activity::copy}, p);
   }
   /// Begins to copy batches that are ready and not yet asked for.
   void send_ahead() {
@@ -7553,6 +7974,7 @@ class engine {
     }
   }
 
+  home_process home_;
   Plan plan_;
   run_options options_;
   memory_account account_;
@@ -7574,6 +7996,7 @@ class engine {
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  [[no_unique_address]] run_watch<Plan> watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
@@ -7604,12 +8027,20 @@ class core_base : public std::enable_shared_from_this<Core> {
 
   engine_type engine;
 
-  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
+  /// fork it does not: another thread may have held the pool's lock then.
   static void give_up(payload_type& p, std::uint32_t shares) noexcept {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
-    static_cast<Core*>(owner.get())->give_back(&p);
+    Core& core = *static_cast<Core*>(owner.get());
+    if (!core.engine.home().here()) return;
+    core.engine.watch().let_go(&p);
+    core.give_back(&p);
   }
+
+  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
+  /// when the process was copied stays locked.
+  void keep_forever() noexcept { self_ = this->shared_from_this(); }
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
 
@@ -7632,6 +8063,7 @@ class core_base : public std::enable_shared_from_this<Core> {
   void hand_out(payload_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
+    engine.watch().hold(p);
   }
   void count(const payload_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
@@ -7648,6 +8080,9 @@ class core_base : public std::enable_shared_from_this<Core> {
       s.held.assign(cursor.held().begin(), cursor.held().end());
     }
   }
+
+ private:
+  std::shared_ptr<Core> self_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8316,7 +8751,9 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
+/// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
+/// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+/// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -8466,6 +8903,7 @@ class run {
   {
     next_result<value_type> result;
     try {
+      core_->engine.home().check();
       const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
       while (core_->epoch() < last && !stopped()) {
         if (auto b = core_->next_batch(core_->epoch())) {
@@ -8514,13 +8952,22 @@ class run {
  private:
   void close() noexcept {
     if (!core_) return;
+    if (!core_->engine.home().here()) return abandon();
     batch_.reset();
     core_->engine.stop();
     core_->drop();
     core_.reset();
   }
 
+  /// In a child after fork: neither joins nor frees.
+  void abandon() noexcept {
+    if constexpr (parts::batched) (void)batch_.forget();
+    core_->keep_forever();
+    core_.reset();
+  }
+
   void allow(std::uint64_t epochs) {
+    core_->engine.home().check();
     allowed_ = epochs;
     core_->engine.limit(std::max(epochs, core_->epoch() + 1));
   }
@@ -8531,6 +8978,7 @@ class run {
   }
 
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    core_->engine.home().check();
     release();
     if (core_->epoch() != number) {
       penstock::state s;
@@ -8563,6 +9011,7 @@ class run {
     release();
     pending_ = false;
     try {
+      core_->engine.home().check();
       while (true) {
         if constexpr (parts::batched) {
           batch_ = core_->next_batch(epoch_);
@@ -8966,7 +9415,389 @@ class basic_progress {
   clock::time_point last_{};
   run_counters first_;
 };
-using progress = basic_progress<>;
+class progress : public basic_progress<> {
+ public:
+  using basic_progress<>::basic_progress;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/detail/event_ring.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The latest events of one thread: it adds, anyone copies meanwhile. No lock, and no allocation after the
+/// first.
+///
+/// An event that is overwritten while it is copied is left out: each word is stored after `begun_` says so,
+/// and released, so that who sees the word sees `begun_`.
+class event_ring {
+ public:
+  explicit event_ring(std::size_t capacity)
+      : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
+
+  void add(const run_event& e) noexcept {
+    const std::uint64_t number = begun_.load(std::memory_order_relaxed);
+    begun_.store(number + 1, std::memory_order_relaxed);
+    slot& into = slots_[static_cast<std::size_t>(number % capacity_)];
+    const words all = {
+        e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
+        e.block,    e.batch,  e.epoch,
+        e.first,    e.last,   e.samples};
+    for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
+    done_.store(number + 1, std::memory_order_release);
+  }
+
+  /// Appends what is there, oldest first; gives how many before it were dropped.
+  std::uint64_t copy(std::vector<run_event>& all) const {
+    const std::uint64_t done = done_.load(std::memory_order_acquire);
+    const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
+    std::uint64_t dropped = first;
+    for (std::uint64_t number = first; number < done; ++number) {
+      const slot& at = slots_[static_cast<std::size_t>(number % capacity_)];
+      words w{};
+      for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
+      if (begun_.load(std::memory_order_acquire) > number + capacity_) {
+        dropped = number + 1;
+        continue;
+      }
+      all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
+                     w[3], w[4], w[5], w[6], w[7], w[8]});
+    }
+    return dropped;
+  }
+
+ private:
+  using words = std::array<std::uint64_t, 9>;
+  using slot = std::array<std::atomic<std::uint64_t>, 9>;
+
+  std::size_t capacity_;
+  std::unique_ptr<slot[]> slots_;
+  alignas(64) std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> done_{0};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/observe/detail/trace_text.hpp
+
+/// The JSON of the Trace Event Format, as far as a timeline needs it.
+namespace penstock::inline v0_1::detail {
+
+inline std::uint64_t trace_now() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+/// A text in quotes. Bytes that are no ASCII become '?': names come from anywhere, and JSON is UTF-8.
+[[nodiscard]] inline std::string json_string(std::string_view s) {
+  std::string quoted = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    const auto byte = static_cast<unsigned char>(c);
+    quoted += byte < 0x20 || byte > 0x7e ? '?' : c;
+  }
+  return quoted + '"';
+}
+
+/// Collects events. `ph` is X for what has a length, M for names, b and e for what overlaps, i for a moment;
+/// times are microseconds with three decimals.
+class trace_text {
+ public:
+  trace_text() : pid_(::getpid()) {}
+
+  void process(std::string_view name) {
+    begin("process_name", "M", 0);
+    append(text_, {",\"args\":{\"name\":", json_string(name), "}}"});
+  }
+  void thread(std::uint64_t tid, std::string_view name) {
+    begin("thread_name", "M", tid);
+    append(text_, {",\"args\":{\"name\":", json_string(name), "}}"});
+    begin("thread_sort_index", "M", tid);
+    append(text_, {",\"args\":{\"sort_index\":", tid, "}}"});
+  }
+  void complete(std::uint64_t tid, const run_event& e, std::string_view name) {
+    begin(name, "X", tid);
+    append(text_, {",\"cat\":\"", category(e.what), "\",\"ts\":"});
+    microseconds(e.begin_ns);
+    text_ += ",\"dur\":";
+    microseconds(e.end_ns - e.begin_ns);
+    arguments(e);
+  }
+  void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name) {
+    for (const bool opens : {true, false}) {
+      begin(name, opens ? "b" : "e", tid);
+      append(text_, {",\"cat\":\"hold\",\"id\":", json_string(id), ",\"ts\":"});
+      microseconds(opens ? e.begin_ns : e.end_ns);
+      if (opens)
+        arguments(e);
+      else
+        text_ += ",\"args\":{}}";
+    }
+  }
+  void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count) {
+    begin("events before this were dropped", "i", tid);
+    text_ += ",\"s\":\"t\",\"ts\":";
+    microseconds(when_ns);
+    append(text_, {",\"args\":{\"dropped\":", count, "}}"});
+  }
+  [[nodiscard]] std::string finish(std::uint64_t dropped) {
+    std::string whole = "{\"traceEvents\":[\n";
+    whole += text_;
+    append(whole, {"\n],\n\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped\":", dropped, "}}\n"});
+    return whole;
+  }
+
+ private:
+  static std::string_view category(activity a) noexcept {
+    switch (a) {
+      case activity::evaluate:
+      case activity::stage:
+      case activity::read:
+        return "work";
+      case activity::copy:
+      case activity::wait_for_copy:
+        return "device";
+      default:
+        return "wait";
+    }
+  }
+  void begin(std::string_view name, std::string_view phase, std::uint64_t tid) {
+    append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", json_string(name), ",\"ph\":\"", phase,
+                   "\",\"pid\":", pid_, ",\"tid\":", tid});
+  }
+  void microseconds(std::uint64_t ns) {
+    const std::uint64_t rest = ns % 1000;
+    append(text_, {ns / 1000, '.', rest / 100, rest / 10 % 10, rest % 10});
+  }
+  void arguments(const run_event& e) {
+    text_ += ",\"args\":{";
+    bool any = false;
+    const auto add = [&](std::string_view name, std::uint64_t value) {
+      append(text_, {any ? ",\"" : "\"", name, "\":", value});
+      any = true;
+    };
+    if (e.block != run_event::none) add("block", e.block);
+    if (e.batch != run_event::none) add("batch", e.batch);
+    if (e.epoch != run_event::none) add("epoch", e.epoch);
+    if (e.first != run_event::none) add("first position", e.first);
+    if (e.last != run_event::none) add("last position", e.last);
+    if (e.samples != 0) add("samples", e.samples);
+    text_ += "}}";
+  }
+
+  pid_t pid_;
+  std::string text_;
+};
+
+/// Under a temporary name beside it, flushed, renamed; nothing is left behind where that fails.
+inline void write_whole_file(const std::string& path, std::string_view bytes) {
+  const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
+  const auto fail = [&](std::string_view what) {
+    const int code = errno;
+    std::remove(temporary.c_str());
+    throw error(errc::io, {"cannot ", what, " the timeline (", std::strerror(code), ")"}).in_file(path);
+  };
+  std::FILE* const out = std::fopen(temporary.c_str(), "wbx");
+  if (out == nullptr) fail("create");
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), out) == bytes.size() &&
+                       std::fflush(out) == 0 && ::fsync(::fileno(out)) == 0;
+  if (std::fclose(out) != 0 || !written) fail("write");
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/observe/timeline.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What is known of one run: a ring of events for each of its threads, and what is held of it.
+class recorded_run {
+ public:
+  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
+      : what_(what), number_(number), holds_(events) {
+    const std::size_t threads = 1 + std::size_t{what.workers} + (what.asks_ahead ? 1 : 0);
+    for (std::size_t i = 0; i < threads; ++i) threads_.push_back(std::make_unique<event_ring>(events));
+    held_.reserve(1024);
+  }
+
+  void note(unsigned thread, const run_event& e) noexcept { threads_[thread]->add(e); }
+  void hold(const void* key, const run_event& e) noexcept {
+    const std::lock_guard guard(lock_);
+    if (held_.size() == held_.capacity())
+      ++holds_dropped_;
+    else
+      held_.push_back({key, e});
+  }
+  void let_go(const void* key) noexcept {
+    const std::uint64_t now = trace_now();
+    const std::lock_guard guard(lock_);
+    const auto found =
+        std::find_if(held_.begin(), held_.end(), [key](const held& h) { return h.key == key; });
+    if (found == held_.end()) return;
+    found->event.end_ns = now;
+    holds_.add(found->event);
+    *found = held_.back();
+    held_.pop_back();
+  }
+
+  [[nodiscard]] std::uint64_t dropped() const {
+    std::vector<run_event> unused;
+    std::uint64_t sum = 0;
+    for (const auto& thread : threads_) sum += thread->copy(unused);
+    const std::lock_guard guard(lock_);
+    return sum + holds_.copy(unused) + holds_dropped_;
+  }
+  /// Writes its threads and what they did; thread numbers begin at `tid`. Gives the next free one.
+  std::uint64_t write(trace_text& out, std::uint64_t tid) const {
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      std::vector<run_event> events;
+      const std::uint64_t lost = threads_[i]->copy(events);
+      out.thread(tid + i, text({"run ", number_, ", ", role(i)}));
+      if (lost != 0) out.lost(tid + i, events.empty() ? 0 : events.front().begin_ns, lost);
+      for (const run_event& e : events)
+        out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));
+    }
+    write_holds(out, tid);
+    return tid + threads_.size();
+  }
+  [[nodiscard]] const observed_run& what() const noexcept { return what_; }
+
+ private:
+  struct held {
+    const void* key;
+    run_event event;
+  };
+
+  [[nodiscard]] std::string role(std::size_t thread) const {
+    if (thread == 0) return "consumer";
+    if (thread <= what_.workers) return text({"worker ", thread - 1});
+    return "reads ahead";
+  }
+  void write_holds(trace_text& out, std::uint64_t tid) const {
+    std::vector<run_event> events;
+    std::uint64_t lost = 0;
+    {
+      const std::lock_guard guard(lock_);
+      lost = holds_.copy(events) + holds_dropped_;
+      for (const held& h : held_) {
+        events.push_back(h.event);
+        events.back().end_ns = trace_now();
+      }
+    }
+    if (lost != 0) out.lost(tid, events.empty() ? 0 : events.front().begin_ns, lost);
+    for (std::size_t i = 0; i < events.size(); ++i)
+      out.held(tid, text({number_, '.', i}), events[i], to_string(events[i].what));
+  }
+
+  observed_run what_;
+  std::uint64_t number_;
+  std::vector<std::unique_ptr<event_ring>> threads_;
+  mutable std::mutex lock_;  // of what follows
+  event_ring holds_;
+  std::vector<held> held_;
+  std::uint64_t holds_dropped_ = 0;
+};
+
+}  // namespace detail
+
+/// Records what each thread of a run did when, for `ui.perfetto.dev` and `chrome://tracing`.
+///
+/// An annotation: `loader | trace`. Per worker: grains that it evaluated, with their batch and range of
+/// positions, within them the source and each stage for the first sample, and its waits for room and for a
+/// forward source. Of the consumer: its waits, copies to a device, and from when to when a batch was held.
+/// Copies of a `timeline` share what is recorded, and a plan without one has no code for it.
+/// Cost: some 100 ns for an event, a clock per stage for one sample in a grain; 72 bytes an event, kept in a
+/// ring per thread, so that the latest are there; those dropped are counted. Recorded runs outlive their
+/// runs; the latest `runs` are kept. Threads: any may write while runs work.
+/// The format is the JSON of the Trace Event Format (Chromium); times are those of the steady clock, so that
+/// the files of several ranks on one machine fit together.
+///
+///     ps::timeline trace;
+///     auto run = (loader | trace).open();
+///     ...
+///     trace.write("trace.json");
+class timeline {
+ public:
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "timeline";
+
+  struct options {
+    std::size_t events_per_thread = 8192;
+    std::size_t runs = 8;
+  };
+
+  timeline() : timeline(options{}) {}
+  explicit timeline(options given) : shared_(new recorder(given)) {}
+
+  /// What a run writes to.
+  class session {
+   public:
+    explicit session(std::shared_ptr<detail::recorded_run> into) : into_(std::move(into)) {}
+    void note(unsigned thread, const run_event& e) noexcept { into_->note(thread, e); }
+    void hold(const void* key, const run_event& e) noexcept { into_->hold(key, e); }
+    void let_go(const void* key) noexcept { into_->let_go(key); }
+
+   private:
+    std::shared_ptr<detail::recorded_run> into_;
+  };
+
+  /// A run begins to write. Called by `open`.
+  [[nodiscard]] session connect(const observed_run& what) const {
+    recorder& all = *shared_;
+    const std::lock_guard guard(all.lock);
+    std::shared_ptr<detail::recorded_run> made(
+        new detail::recorded_run(what, all.opened + 1, all.given.events_per_thread));
+    all.runs.push_back(made);
+    ++all.opened;
+    while (all.runs.size() > std::max<std::size_t>(1, all.given.runs)) all.runs.erase(all.runs.begin());
+    return session(std::move(made));
+  }
+  void apply(run_options& /*unused*/, bool /*after_batch*/) const noexcept {}
+
+  /// How many events there was no room for, in the runs that are kept.
+  [[nodiscard]] std::uint64_t dropped() const {
+    std::uint64_t sum = 0;
+    for (const auto& one : kept()) sum += one->dropped();
+    return sum;
+  }
+  /// The whole trace as JSON.
+  [[nodiscard]] std::string json() const {
+    detail::trace_text out;
+    std::uint64_t tid = 1;
+    bool named = false;
+    for (const auto& one : kept()) {
+      const observed_run& what = one->what();
+      if (!named)
+        out.process(detail::text({"penstock, rank ", what.rank, " of ", what.world, ": ", what.source}));
+      named = true;
+      tid = one->write(out, tid);
+    }
+    return out.finish(dropped());
+  }
+  /// Writes it to a file, which appears whole or not at all. Throws `errc::io` with the file's name.
+  void write(const std::string& path) const { detail::write_whole_file(path, json()); }
+
+ private:
+  struct recorder {
+    explicit recorder(options o) : given(o) {}
+    options given;
+    std::mutex lock;  // of what follows
+    std::vector<std::shared_ptr<detail::recorded_run>> runs;
+    std::uint64_t opened = 0;
+  };
+
+  [[nodiscard]] std::vector<std::shared_ptr<detail::recorded_run>> kept() const {
+    const std::lock_guard guard(shared_->lock);
+    return shared_->runs;
+  }
+
+  std::shared_ptr<recorder> shared_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -9003,24 +9834,6 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
 
-/// Differences, so that a run is judged by what it did lately.
-template <class = void>
-run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
-  }
-  return now;
-}
-
 template <class = void>
 std::string percent(double share) {
   char text[16];
@@ -9041,7 +9854,7 @@ std::string percent(double share) {
 ///     if (why.limit == bottleneck::io) ...
 template <class = void>
 [[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
@@ -9121,7 +9934,7 @@ template <class = void>
 /// The counters of a run in words: rates, what each stage took, and the verdict.
 template <class = void>
 [[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
   std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
@@ -10740,7 +11553,10 @@ class basic_directory {
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
-using directory = basic_directory<>;
+class directory : public basic_directory<> {
+ public:
+  using basic_directory<>::basic_directory;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -11624,7 +12440,10 @@ class basic_manifest {
   };
   std::shared_ptr<const tables> tables_;
 };
-using manifest = basic_manifest<>;
+class manifest : public basic_manifest<> {
+ public:
+  using basic_manifest<>::basic_manifest;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -15428,7 +16247,10 @@ class basic_file {
   std::shared_ptr<const shared_names> names_;
   file_options options_;
 };
-using file = basic_file<>;
+class file : public basic_file<> {
+ public:
+  using basic_file<>::basic_file;
+};
 
 static_assert(storage<file>, "file is a storage");
 

@@ -37,6 +37,24 @@ TEST_CASE("observe/counters: samples, bytes and batches add up, and every value 
   }
 }
 
+TEST_CASE("observe/counters: what was done since an earlier look") {
+  ps::run_counters before, now;
+  before.samples = 10;
+  before.seconds = 1;
+  before.stages = {{"from", 10, 0.5}};
+  now = before;
+  now.samples = 25;
+  now.seconds = 4;
+  now.workers = 3;
+  now.stages = {{"from", 25, 0.4}};
+  const ps::run_counters lately = ps::since(now, before);
+  CHECK(lately.samples == 15);
+  CHECK(lately.seconds == 3);
+  CHECK(lately.workers == 3);
+  CHECK(lately.stages[0].samples == 15);
+  CHECK(lately.stages[0].busy_seconds == 0);  // it is an estimate, and never less than nothing
+}
+
 TEST_CASE("observe/counters: a run that has done nothing divides by nothing") {
   const ps::run_counters none;
   CHECK(none.stall() == 0);

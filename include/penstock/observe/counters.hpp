@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,5 +39,23 @@ struct run_counters {
     return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds;
   }
 };
+
+/// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
+/// run, earlier.
+[[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
+  now.samples -= before.samples;
+  now.bytes -= before.bytes;
+  now.batches -= before.batches;
+  now.seconds -= before.seconds;
+  now.stall_seconds -= before.stall_seconds;
+  now.worker_busy_seconds -= before.worker_busy_seconds;
+  now.waiting_for_room -= before.waiting_for_room;
+  now.waiting_for_input -= before.waiting_for_input;
+  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
+    now.stages[i].samples -= before.stages[i].samples;
+    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
+  }
+  return now;
+}
 
 }  // namespace penstock::inline v0_1

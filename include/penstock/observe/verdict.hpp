@@ -41,24 +41,6 @@ namespace detail {
 
 inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
 
-/// Differences, so that a run is judged by what it did lately.
-template <class = void>
-run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
-  }
-  return now;
-}
-
 template <class = void>
 std::string percent(double share) {
   char text[16];
@@ -79,7 +61,7 @@ std::string percent(double share) {
 ///     if (why.limit == bottleneck::io) ...
 template <class = void>
 [[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   verdict v;
   if (c.batches == 0 || c.seconds <= 0) {
     v.advice = "nothing was delivered yet; ask again after some batches";
@@ -159,7 +141,7 @@ template <class = void>
 /// The counters of a run in words: rates, what each stage took, and the verdict.
 template <class = void>
 [[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = detail::since(counters, before);
+  const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
   std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",

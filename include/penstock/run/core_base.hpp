@@ -31,12 +31,20 @@ class core_base : public std::enable_shared_from_this<Core> {
 
   engine_type engine;
 
-  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread.
+  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
+  /// fork it does not: another thread may have held the pool's lock then.
   static void give_up(payload_type& p, std::uint32_t shares) noexcept {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
-    static_cast<Core*>(owner.get())->give_back(&p);
+    Core& core = *static_cast<Core*>(owner.get());
+    if (!core.engine.home().here()) return;
+    core.engine.watch().let_go(&p);
+    core.give_back(&p);
   }
+
+  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
+  /// when the process was copied stays locked.
+  void keep_forever() noexcept { self_ = this->shared_from_this(); }
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
 
@@ -59,6 +67,7 @@ class core_base : public std::enable_shared_from_this<Core> {
   void hand_out(payload_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
+    engine.watch().hold(p);
   }
   void count(const payload_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
@@ -75,6 +84,9 @@ class core_base : public std::enable_shared_from_this<Core> {
       s.held.assign(cursor.held().begin(), cursor.held().end());
     }
   }
+
+ private:
+  std::shared_ptr<Core> self_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -9,11 +9,14 @@
 #include <penstock/run/direct_feed.hpp>
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
+#include <penstock/run/home_process.hpp>
 #include <penstock/run/machine.hpp>
+#include <penstock/run/observers.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/read_ahead.hpp>
 #include <penstock/run/ring.hpp>
 #include <penstock/run/serial_front.hpp>
+#include <penstock/run/sizes.hpp>
 #include <penstock/run/thread.hpp>
 #include <penstock/run/watchdog.hpp>
 #include <penstock/run/worker_counts.hpp>
@@ -56,10 +59,7 @@ class engine {
   using columns_type = columns_of<Plan, session_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer>;
 
-  /// Elements that are numbers, from a source of numbers.
-  static constexpr bool light = detail::all_fixed<typename parts::element>::value &&
-                                std::is_trivially_copyable_v<std::remove_cvref_t<source_element>> &&
-                                !unfinished<source_element>;
+  static constexpr bool light = light_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
@@ -73,15 +73,16 @@ class engine {
         crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
         feed_(make_feed(p)),
         trail_(feed_),
-        parts_per_block_(parts_in_block(options)),
-        grain_slots_(grain_size()),
-        depth_(choose_depth()),
+        parts_per_block_(sizes().batches_per_block(feed_.slots_per_block())),
+        grain_slots_(sizes().grain(block_slots())),
+        depth_(sizes().depth(block_slots())),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
+        watch_(p, *options_.workers, hints && options_.ahead != 0),
         started_(detail::now_ns()),
         counts_(std::max(1u, *options_.workers)),
         watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
@@ -92,6 +93,9 @@ class engine {
   engine& operator=(const engine&) = delete;
   ~engine() { stop(); }
 
+  [[nodiscard]] run_watch<Plan>& watch() noexcept { return watch_; }
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
   void request_stop() noexcept { ring_.stop(); }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -158,7 +162,7 @@ class engine {
     while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
     abandon_.store(false, std::memory_order_relaxed);
     seek(feed_);
-    front_.restart();
+    if (delivered_ == opened_) front_.restart();  // else the run was stopped, and workers may still be in it
     trail_ = feed_;
     if constexpr (hints) ahead_.restart(feed_);
   }
@@ -172,7 +176,9 @@ class engine {
   void arrive(payload_type& p) {
     if constexpr (session_type::copies) {
       send(p);
+      const std::uint64_t begin = watch_.now();
       device_.wait(p.transfer);
+      watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, p);
     }
   }
   /// Remembers the shapes that were found, for batches to come.
@@ -212,7 +218,6 @@ class engine {
       !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
   using counts_type = worker_counts<stage_count>;
 
@@ -236,7 +241,7 @@ class engine {
       if (begins)
         wait_begin = detail::now_ns();
       else
-        counts->room_ns.fetch_add(detail::now_ns() - wait_begin, std::memory_order_relaxed);
+        self->has_room(*this);
     }
   };
 
@@ -254,7 +259,7 @@ class engine {
     if constexpr (parts::direct)
       return feed_type(p);
     else
-      return feed_type(p, chunk_slots(p));
+      return feed_type(p, sizes().chunk(p));
   }
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -263,57 +268,14 @@ class engine {
       return node_type{&*reader_};
   }
 
-  [[nodiscard]] std::uint64_t sample_bytes() const {
+  [[nodiscard]] run_sizes<Plan> sizes() const {
+    std::uint64_t bytes = 0;
     if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
-      if (reader_) return reader_->bytes_per_sample();
+      if (reader_) bytes = reader_->bytes_per_sample();
     }
-    return 0;
-  }
-  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
-  /// stay in the nearest cache, many where changing threads costs more.
-  [[nodiscard]] std::uint64_t light_slots() const {
-    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
-    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
-  }
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
-  /// evaluating.
-  [[nodiscard]] std::size_t parts_in_block(const run_options& given) const {
-    if constexpr (parts::direct && light && !session_type::copies) {
-      if (!given.depth)
-        return static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(light_slots() / feed_.slots_per_block(), 1, 256));
-    }
-    return 1;
-  }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
-  /// processors and the consumer is not woken for each.
-  [[nodiscard]] std::size_t choose_depth() const {
-    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
-    if (*options_.workers == 0) return 2;
-    const std::size_t few = std::max(4u, *options_.workers + 3);
-    const std::uint64_t bytes = std::max(sample_bytes(), element_bytes) * block_slots();
-    const bool small = sample_bytes() != 0 && bytes <= 262'144;
-    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+    return {options_, bytes, crowded_, session_type::copies};
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
-  /// nothing is known. A chunk is taken whole.
-  [[nodiscard]] std::uint64_t grain_size() const {
-    if constexpr (!parts::direct) return block_slots();
-    if constexpr (light) return std::min<std::uint64_t>(block_slots(), light_slots());
-    const std::uint64_t bytes = sample_bytes();
-    return std::min<std::uint64_t>(block_slots(),
-                                   bytes == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / bytes, 1, 64));
-  }
-  [[nodiscard]] std::uint64_t chunk_slots(const Plan& p) const {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
-    if constexpr (parts::batched && parts::forward && !parts::decided) {
-      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
-    } else {
-      const std::uint64_t bytes = sample_bytes();
-      return bytes == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / bytes, 1, 64);
-    }
-  }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
     return static_cast<std::size_t>(s % ring_.blocks());
   }
@@ -329,6 +291,7 @@ class engine {
     try {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
+        watch_.follow(ahead_);
         if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
       }
       if (count != 0) watchdog_.start(explain, this);
@@ -390,7 +353,17 @@ class engine {
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
     stall_ns_ += last_wait_ns_ - begin;
+    watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
     return ready;
+  }
+
+  [[nodiscard]] std::size_t number(const work& w) const noexcept {
+    return static_cast<std::size_t>(&w - works_.get());
+  }
+  void has_room(work& w) noexcept {
+    const std::uint64_t end = detail::now_ns();
+    w.counts->room_ns.fetch_add(end - w.wait_begin, std::memory_order_relaxed);
+    watch_.worker(number(w), {w.wait_begin, end, activity::wait_for_room});
   }
 
   void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
@@ -398,7 +371,7 @@ class engine {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (abandoned && !parts::forward) return;
     const std::uint64_t begin = detail::now_ns();
-    const bool times = w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+    const bool times = watch_.all_grains || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
     std::uint64_t samples = 0;
     if constexpr (parts::forward) {
       samples = evaluate_pulled(p, w, s, times, abandoned);
@@ -422,20 +395,29 @@ class engine {
         evaluator_.write_rows(p, w.scratch, *w.counts, times);
       }
     }
-    w.counts->add(samples, detail::now_ns() - begin);
+    const std::uint64_t end = detail::now_ns();
+    w.counts->add(samples, end - begin);
     if (times) w.counts->publish(w.scratch);
+    watch_.grain(number(w), w.scratch, p, grain * grain_slots_, grain_slots_, samples,
+                 {begin, end, activity::evaluate, 0, s});
   }
 
   std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_part& part = p.parts[0];
+      std::uint64_t turn = watch_.now();
       const auto* items = front_.pull(
           s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
           [&p](std::uint64_t count) {
             evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
           },
-          [&w](std::uint64_t ns) { w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed); });
+          [this, &w, &turn](std::uint64_t ns) {
+            w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
+            turn = watch_.now();
+            watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
+          });
+      watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
       if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
@@ -454,8 +436,10 @@ class engine {
 
   void send(payload_type& p) {
     if (p.transferred) return;
+    const std::uint64_t begin = watch_.now();
     device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
     p.transferred = true;
+    watch_.consumer({begin, watch_.now(), activity::copy}, p);
   }
   /// Begins to copy batches that are ready and not yet asked for.
   void send_ahead() {
@@ -466,6 +450,7 @@ class engine {
     }
   }
 
+  home_process home_;
   Plan plan_;
   run_options options_;
   memory_account account_;
@@ -487,6 +472,7 @@ class engine {
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  [[no_unique_address]] run_watch<Plan> watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/run/chain.hpp>
 #include <penstock/run/thread.hpp>
 
 #include <condition_variable>
@@ -22,6 +23,13 @@ class read_ahead {
   read_ahead() = default;
   ~read_ahead() { stop(); }
 
+  /// `asked(who, begin, end, samples)` is called after each time that bytes were asked for, by the thread
+  /// that did; times in nanoseconds of the steady clock.
+  using asked_type = void (*)(void* who, std::uint64_t begin, std::uint64_t end, std::uint64_t samples);
+  void observe(asked_type asked, void* who) noexcept {
+    asked_by_ = asked;
+    who_ = who;
+  }
   void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
     reader_ = &reader;
     feed_ = feed;
@@ -70,11 +78,13 @@ class read_ahead {
     feed_->prepare(next, 1);
     asked_ += next.slots == 0 ? 1 : next.slots;
     held.unlock();
+    const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
     try {
       for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
         reader_->will_need(next.binding(next.index(slot)).index);
     } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
     }
+    if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
     held.lock();
     placement_ = std::move(next);
   }
@@ -105,6 +115,8 @@ class read_ahead {
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
+  asked_type asked_by_ = nullptr;
+  void* who_ = nullptr;
   joined_thread thread_;
 };
 

@@ -61,7 +61,9 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. Ranges and iterators refer to the run: moving it ends them.
+/// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
+/// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+/// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -211,6 +213,7 @@ class run {
   {
     next_result<value_type> result;
     try {
+      core_->engine.home().check();
       const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
       while (core_->epoch() < last && !stopped()) {
         if (auto b = core_->next_batch(core_->epoch())) {
@@ -259,13 +262,22 @@ class run {
  private:
   void close() noexcept {
     if (!core_) return;
+    if (!core_->engine.home().here()) return abandon();
     batch_.reset();
     core_->engine.stop();
     core_->drop();
     core_.reset();
   }
 
+  /// In a child after fork: neither joins nor frees.
+  void abandon() noexcept {
+    if constexpr (parts::batched) (void)batch_.forget();
+    core_->keep_forever();
+    core_.reset();
+  }
+
   void allow(std::uint64_t epochs) {
+    core_->engine.home().check();
     allowed_ = epochs;
     core_->engine.limit(std::max(epochs, core_->epoch() + 1));
   }
@@ -276,6 +288,7 @@ class run {
   }
 
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    core_->engine.home().check();
     release();
     if (core_->epoch() != number) {
       penstock::state s;
@@ -308,6 +321,7 @@ class run {
     release();
     pending_ = false;
     try {
+      core_->engine.home().check();
       while (true) {
         if constexpr (parts::batched) {
           batch_ = core_->next_batch(epoch_);
