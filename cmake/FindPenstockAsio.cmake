@@ -29,3 +29,10 @@ else()
       PenstockAsio::PenstockAsio PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${PenstockAsio_INCLUDE_DIR})
   endif()
 endif()
+
+# Asio 1.22 looks for the coroutines of C++20 with GCC only; whoever links this compiles C++20.
+if(TARGET PenstockAsio::PenstockAsio)
+  set_target_properties(
+    PenstockAsio::PenstockAsio PROPERTIES INTERFACE_COMPILE_DEFINITIONS
+                                          "ASIO_HAS_CO_AWAIT=1;ASIO_HAS_STD_COROUTINE=1")
+endif()

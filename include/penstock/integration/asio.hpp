@@ -36,6 +36,10 @@
 #include <utility>
 #include <vector>
 
+#if !defined(ASIO_HAS_CO_AWAIT)
+#error "penstock: this Asio overlooks coroutines; define ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1"
+#endif
+
 namespace penstock::inline v0_1 {
 
 namespace detail {
