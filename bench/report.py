@@ -25,6 +25,7 @@ PROGRAMS = (
     ("bench_fused", ("1", "1b", "1c", "2", "2b")),
     ("instructions", ("i1", "i1b", "i1c", "i2", "i2b")),
     ("bench_handoff", ("3a", "3b")),
+    ("bench_handoff_lockfree", ("3c", "3d", "3e")),
     ("bench_memory_samples", ("4a", "4b", "5")),
     ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c")),
     ("bench_cold", ("9a", "9b")),

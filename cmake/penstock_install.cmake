@@ -25,7 +25,9 @@ write_basic_package_version_file(
 install(
   FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
         ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockAsio.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockJson.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLockfree.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLz4.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockZstd.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockDeflate.cmake

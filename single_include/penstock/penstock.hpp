@@ -5962,6 +5962,17 @@ auto make_front(const Plan& p) {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// Tells the processor that this thread only waits.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
+#endif
+}
+
+}  // namespace detail
+
 /// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
 /// them.
 ///
@@ -6063,17 +6074,11 @@ class basic_ring {
     return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
   }
 
-  static void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
-#endif
-  }
-
   [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
     for (unsigned i = 0; i < spins_; ++i) {
       if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
       if (stopped()) return false;
-      relax();
+      detail::relax();
     }
     while (true) {
       const std::uint32_t seen = where.load(std::memory_order_seq_cst);
@@ -6131,9 +6136,9 @@ class serial_front {
   /// the run was stopped. `failed(n)`
   /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
   /// its turn to come.
-  template <class Failed, class Waited>
+  template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
-                                const ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
                                 Waited waited) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();
@@ -6187,10 +6192,25 @@ class serial_front {
 
 // ---- penstock/run/detail/engine_parts.hpp
 
-/// What an engine is made of, by plan: its device, its front, and whether its elements are numbers.
+/// What an engine is made of, by plan: its ring, its device, its front, and whether its elements are numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// The ring of the first stage that names one, else ours.
+template <class Stages>
+struct ring_of;
+template <>
+struct ring_of<pack<>> {
+  using type = ring;
+};
+template <class Stage, class... Rest>
+struct ring_of<pack<Stage, Rest...>> : ring_of<pack<Rest...>> {};
+template <class Stage, class... Rest>
+  requires requires { typename Stage::ring_type; }
+struct ring_of<pack<Stage, Rest...>> {
+  using type = typename Stage::ring_type;
+};
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
@@ -6506,12 +6526,12 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, bool Light, bool Ordered = false>
+template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false>
 class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+  evaluator(Chain chain, const Ring& stop) : chain_(std::move(chain)), ring_(stop) {}
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
@@ -6745,7 +6765,7 @@ class evaluator {
   }
 
   Chain chain_;
-  const ring& ring_;
+  const Ring& ring_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -7587,7 +7607,8 @@ class engine {
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
-  using evaluator_type = evaluator<chain_type, payload_type, light, ordered>;
+  using ring_type = typename detail::ring_of<typename parts::stages>::type;
+  using evaluator_type = evaluator<chain_type, payload_type, ring_type, light, ordered>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -7985,7 +8006,7 @@ class engine {
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
   std::size_t depth_;
-  ring ring_;
+  ring_type ring_;
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
   std::vector<payload_type*> in_ring_;

@@ -3,6 +3,7 @@
 #include <penstock/run/serial_front.hpp>
 
 #include <penstock/run/front.hpp>
+#include <penstock/run/ring.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"

@@ -14,7 +14,6 @@
 #include <penstock/run/observers.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/read_ahead.hpp>
-#include <penstock/run/ring.hpp>
 #include <penstock/run/serial_front.hpp>
 #include <penstock/run/sizes.hpp>
 #include <penstock/run/thread.hpp>
@@ -63,7 +62,8 @@ class engine {
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
-  using evaluator_type = evaluator<chain_type, payload_type, light, ordered>;
+  using ring_type = typename detail::ring_of<typename parts::stages>::type;
+  using evaluator_type = evaluator<chain_type, payload_type, ring_type, light, ordered>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -461,7 +461,7 @@ class engine {
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
   std::size_t depth_;
-  ring ring_;
+  ring_type ring_;
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
   std::vector<payload_type*> in_ring_;

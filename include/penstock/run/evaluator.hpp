@@ -5,7 +5,6 @@
 #include <penstock/order/cut.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/payload.hpp>
-#include <penstock/run/ring.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,12 +22,12 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, bool Light, bool Ordered = false>
+template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false>
 class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+  evaluator(Chain chain, const Ring& stop) : chain_(std::move(chain)), ring_(stop) {}
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
@@ -262,7 +261,7 @@ class evaluator {
   }
 
   Chain chain_;
-  const ring& ring_;
+  const Ring& ring_;
 };
 
 }  // namespace penstock::inline v0_1

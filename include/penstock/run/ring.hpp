@@ -8,6 +8,17 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// Tells the processor that this thread only waits.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
+#endif
+}
+
+}  // namespace detail
+
 /// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
 /// them.
 ///
@@ -109,17 +120,11 @@ class basic_ring {
     return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
   }
 
-  static void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
-#endif
-  }
-
   [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
     for (unsigned i = 0; i < spins_; ++i) {
       if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
       if (stopped()) return false;
-      relax();
+      detail::relax();
     }
     while (true) {
       const std::uint32_t seen = where.load(std::memory_order_seq_cst);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/run/chain.hpp>
-#include <penstock/run/ring.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -36,9 +35,9 @@ class serial_front {
   /// the run was stopped. `failed(n)`
   /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
   /// its turn to come.
-  template <class Failed, class Waited>
+  template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
-                                const ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
                                 Waited waited) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();

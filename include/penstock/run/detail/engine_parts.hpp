@@ -6,16 +6,32 @@
 #include <penstock/device/host.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/run/ring.hpp>
 #include <penstock/run/serial_front.hpp>
 
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
-/// What an engine is made of, by plan: its device, its front, and whether its elements are numbers.
+/// What an engine is made of, by plan: its ring, its device, its front, and whether its elements are numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+/// The ring of the first stage that names one, else ours.
+template <class Stages>
+struct ring_of;
+template <>
+struct ring_of<pack<>> {
+  using type = ring;
+};
+template <class Stage, class... Rest>
+struct ring_of<pack<Stage, Rest...>> : ring_of<pack<Rest...>> {};
+template <class Stage, class... Rest>
+  requires requires { typename Stage::ring_type; }
+struct ring_of<pack<Stage, Rest...>> {
+  using type = typename Stage::ring_type;
+};
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {

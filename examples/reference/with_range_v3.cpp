@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Views of range-v3 before a plan, as its source, and behind its run.
+
+#include <penstock/integration/range_v3.hpp>
+
+#include <penstock/order/shuffle.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+
+#include <range/v3/numeric/accumulate.hpp>
+#include <range/v3/range/conversion.hpp>
+#include <range/v3/view/concat.hpp>
+#include <range/v3/view/drop.hpp>
+#include <range/v3/view/enumerate.hpp>
+#include <range/v3/view/join.hpp>
+#include <range/v3/view/take.hpp>
+#include <range/v3/view/transform.hpp>
+
+#include <cstdio>
+#include <vector>
+
+namespace ps = penstock;
+namespace rv = ranges::views;
+
+int main() {
+  // Two datasets as one, without a copy: random access and a size are kept, so it is an indexed source.
+  const std::vector<int> old_samples(60, 1), new_samples(40, 10);
+  const auto loader = ps::from(rv::concat(old_samples, new_samples)) | ps::shuffle(7) | ps::batch(25);
+  static_assert(ps::indexed<decltype(loader)>, "a position may be read at any time");
+  auto run = loader.open();
+
+  // A run is a range: a warm-up of two batches.
+  for (auto&& [number, batch] : run | rv::enumerate | rv::take(2))
+    std::printf("warm-up %d: %d samples\n", static_cast<int>(number), static_cast<int>(batch.size()));
+
+  // Its epochs are views: what is left of three of them, as one range of batches.
+  const auto total = [](auto& batch) { return ranges::accumulate(batch.values(), 0); };
+  const std::vector<int> totals =
+      ps::epochs_of(run, 3) | rv::join | rv::transform(total) | ranges::to<std::vector>;
+  for (const int t : totals) std::printf("%d ", t);
+  std::puts("");
+  return totals.size() == 10 && ranges::accumulate(totals | rv::drop(2), 0) == 2 * 460 ? 0 : 1;
+}

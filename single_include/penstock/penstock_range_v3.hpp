@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component range_v3. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<range/v3/range_fwd.hpp>)
+#error "penstock_range_v3.hpp needs range-v3: link penstock::range_v3"
+#endif
+
+#include <penstock/penstock.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <range/v3/iterator/default_sentinel.hpp>
+#include <range/v3/view/interface.hpp>
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/transform.hpp>
+#include <type_traits>
+
+// ---- penstock/integration/range_v3.hpp
+
+/// Runs and epochs as ranges of range-v3.
+///
+/// A run that has a name is an input range of range-v3 as it stands, without this header:
+/// `run | ranges::views::take(3)`. Here are the epochs, as views: small values that may be piped, stored and
+/// returned. And `from` takes views of range-v3 as it takes those of the standard library: one of random
+/// access and known size (`zip_with`, `concat`, `iota`, `transform`, ...) is an indexed source, read by all
+/// workers at once; any other, a `filter` say, is read forward.
+namespace penstock::inline v0_1 {
+
+/// One epoch of a run as a view: an input range of what is left of it. Refers to the run, which must stay
+/// where it is and may be walked by one thread at a time. Copying is free; `begin` goes on where the run
+/// stands in this epoch, and begins the epoch anew where it stands in another or has been through this one,
+/// as `run.epoch(n)` does. The elements are the run's: batches, by reference, each until the next one is
+/// asked for. Throws what the run throws.
+template <class Run>
+class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite> {
+ public:
+  epoch_view() = default;
+  epoch_view(Run& owner, std::uint64_t number) noexcept : run_(&owner), number_(number) {}
+
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] auto begin() const { return typename Run::epoch_range(run_, number_).begin(); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  Run* run_ = nullptr;
+  std::uint64_t number_ = 0;
+};
+
+/// The rest of one epoch as a view; as `run.epoch(number)`.
+///
+///     for (auto&& b : ps::epoch_of(run, 0) | ranges::views::stride(2)) look(b);
+template <class Plan>
+[[nodiscard]] epoch_view<run<Plan>> epoch_of(run<Plan>& r, std::uint64_t number) {
+  static_cast<void>(r.epoch(number));  // lets workers read ahead to its end
+  return {r, number};
+}
+
+/// The epochs up to `count`, beginning where the run stands, as a view of views; as `run.epochs(count)`.
+/// Joined they are one range of batches, and workers read ahead across the end of an epoch. `join` asks for
+/// the next batch when it leaves one: behind it take `run.state()` within the loop, where it is exact.
+///
+///     ranges::for_each(ps::epochs_of(run, 90) | ranges::views::join, train);
+template <class Plan>
+[[nodiscard]] auto epochs_of(run<Plan>& r, std::uint64_t count) {
+  const std::uint64_t first = (*r.epochs(count).begin()).number();
+  return ranges::views::iota(first, std::max(first, count)) |
+         ranges::views::transform(
+             [owner = &r](std::uint64_t number) { return epoch_view<run<Plan>>(*owner, number); });
+}
+
+template <class Plan>
+void epoch_of(run<Plan>&&, std::uint64_t) = delete;  // the view would outlive the run
+template <class Plan>
+void epochs_of(run<Plan>&&, std::uint64_t) = delete;
+
+}  // namespace penstock::inline v0_1
