@@ -14,5 +14,6 @@
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/tokens.hpp>
+#include <penstock/source/unpacked.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>

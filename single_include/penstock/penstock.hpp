@@ -36,6 +36,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13971,6 +13972,44 @@ class shard_index {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What reads a format of packed shards. Its names are empty where nothing does.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] inline packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+/// One sentence for a shard that is packed in a way that the caller was not told of: what to write to read
+/// it. `before` and `after` stand around the unpacker's name.
+[[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
+                                               std::string_view after) {
+  std::string text = "the shard is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/tar_header.hpp
 
 /// One header block of a tar archive, in all the dialects that occur: v7, ustar, GNU, pax, star.
@@ -14398,10 +14437,10 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   const bytes_view head = in.get(0, 4096);
   const auto compressed = compression_of(head);
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
-                                  ": samples can be reached in uncompressed archives only; unpack it, "
-                                  "compress the members, or read it forward with webdataset_stream")
-        .at_offset(0);
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice += " for copies in which samples can be reached, or use webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
   }
   member_walk<header_reader<Session>> walk(in);
   member found;
@@ -16313,6 +16352,496 @@ template <class = void>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What to write to read a shard that is packed in a way that `reader` was not told of.
+[[nodiscard]] inline error not_unpacked(std::string_view format, std::string_view reader) {
+  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
+               packed_advice(format, std::string(reader) + "<", ">(...)"));
+}
+
+/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
+///
+/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
+/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+template <unpacker... Unpack>
+class shard_stream {
+ public:
+  static constexpr bool forward = true;
+
+  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
+  /// asks, for messages.
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader = "webdataset_stream") {
+    close();
+    const bool standard_input = path == "-";
+    struct stat status {};
+    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+      throw error(errc::io, "this is a folder; name the shards in it");
+    if (pipe && used.exchange(true)) {
+      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
+                                   std::string(" can be read once, and was read already; write it to a file "
+                                               "to read it again"));
+    }
+    if (!standard_input) {
+      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (file_.get() < 0) throw failed("open");
+    }
+    number_ = standard_input ? STDIN_FILENO : file_.get();
+    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+    while (raw_end_ < sniffed && !raw_ended_) fill();
+    const bytes_view head = raw_.view().first(raw_end_);
+    const std::string_view format = compression_of(head);
+    // a member's name may look like one
+    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
+      begin(format, reader);
+    drained_ = packed_ == plain && !pipe;
+  }
+
+  void close() noexcept {
+    file_ = {};
+    packed_ = plain;
+    raw_at_ = raw_end_ = at_ = end_ = 0;
+    offset_ = 0;
+    raw_ended_ = whole_ = false;
+  }
+
+  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
+    if (reach(offset) < offset) return {};
+    if (end_ - at_ < count) {
+      reserve(count);
+      while (end_ < count) {
+        const std::size_t got = make(window_.span().subspan(end_));
+        if (got == 0) break;
+        end_ += got;
+      }
+    }
+    return window_.view().subspan(at_, std::min(count, end_ - at_));
+  }
+
+  /// Goes on to `offset`, and says how far it came.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
+    while (offset_ < offset) {
+      if (at_ == end_ && !refill()) break;
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+      at_ += some;
+      offset_ += some;
+    }
+    return offset_;
+  }
+
+  /// Takes bytes; the number is smaller only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const mutable_bytes rest = into.subspan(done);
+      std::size_t some = 0;
+      if (at_ == end_ && rest.size() >= piece) {
+        some = make(rest);
+        if (some == 0) break;
+      } else {
+        if (at_ == end_ && !refill()) break;
+        some = std::min(rest.size(), end_ - at_);
+        std::memcpy(rest.data(), window_.data() + at_, some);
+        at_ += some;
+      }
+      done += some;
+      offset_ += some;
+    }
+    return done;
+  }
+
+  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
+  /// writes to a pipe.
+  void drain() {
+    if (!drained_) {
+      do {
+        offset_ += end_ - at_;
+      } while (refill());
+    }
+    close();
+  }
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// Whether what was opened is packed.
+  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = sizeof...(Unpack);
+
+  [[nodiscard]] error failed(const char* doing) const {
+    return error(errc::io,
+                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+  }
+
+  void begin(std::string_view format, std::string_view reader) {
+    std::size_t number = 0;
+    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
+      if (packed_ == plain && U::unpacker_format == format) {
+        stream.begin();
+        packed_ = number;
+      }
+      ++number;
+    };
+    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
+    if (packed_ == plain) throw not_unpacked(format, reader);
+  }
+
+  /// Reads more of the file; `raw_ended_` where there is nothing more.
+  void fill() {
+    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+    raw_end_ += got;
+    raw_ended_ = got == 0;
+  }
+  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
+    while (true) {
+      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) throw failed("read").at_offset(offset_);
+    }
+  }
+
+  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
+    unpack_step done;
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
+    }(std::index_sequence_for<Unpack...>{});
+    return done;
+  }
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out) {
+    if (packed_ == plain) {
+      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+      std::memcpy(out.data(), raw_.data() + raw_at_, some);
+      raw_at_ += some;
+      return some;
+    }
+    while (true) {
+      if (raw_at_ == raw_end_ && !raw_ended_) fill();
+      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+      const unpack_step done = step(in, out);
+      raw_at_ += done.taken;
+      whole_ = done.whole;
+      if (done.made != 0) return done.made;
+      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+      if (in.empty() && whole_) return 0;
+      throw error(errc::format,
+                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+    }
+  }
+
+  [[nodiscard]] bool refill() {
+    if (window_.size() == 0) window_.resize_for_overwrite(piece);
+    at_ = 0;
+    end_ = make(window_.span());
+    return end_ != 0;
+  }
+
+  /// Moves what is in the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count) {
+    const std::size_t held = end_ - at_;
+    if (window_.size() < count || window_.size() == 0) {
+      buffer larger(std::max(count, piece));
+      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+      window_ = std::move(larger);
+    } else if (held != 0) {
+      std::memmove(window_.data(), window_.data() + at_, held);
+    }
+    at_ = 0;
+    end_ = held;
+  }
+
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;  // as it is in the file
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // which of the unpackers
+  std::tuple<typename Unpack::stream...> streams_;
+  buffer window_;  // as it is in the archive
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of window_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/unpacked_copy.hpp
+
+/// Unpacked copies of packed files, each with a record of what it is a copy of.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Size and time of change of a regular file; nothing where there is none.
+[[nodiscard]] inline std::optional<object_signature> signature_of_file(const std::string& path) noexcept {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return object_signature{static_cast<std::uint64_t>(status.st_size),
+                          static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+}
+
+/// What a copy was made from and what it was then. 64 bytes, described in docs/index.md.
+struct copy_record {
+  static constexpr std::size_t size = 64;
+  static constexpr std::string_view magic = "PENSTCPY";
+  static constexpr std::uint32_t version = 1;
+
+  object_signature packed;
+  object_signature copy;
+
+  [[nodiscard]] std::array<std::byte, size> bytes() const noexcept {
+    std::array<std::byte, size> to{};
+    std::memcpy(to.data(), magic.data(), magic.size());
+    store_little<std::uint32_t>(to.data() + 8, version);
+    store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
+    store_little<std::uint64_t>(to.data() + 16, packed.size);
+    store_little<std::uint64_t>(to.data() + 24, packed.stamp);
+    store_little<std::uint64_t>(to.data() + 32, copy.size);
+    store_little<std::uint64_t>(to.data() + 40, copy.stamp);
+    store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
+    return to;
+  }
+  /// Nothing where the bytes are no whole record of this version.
+  [[nodiscard]] static std::optional<copy_record> load(bytes_view from) noexcept {
+    if (from.size() != size) return std::nullopt;
+    const auto number = [from](std::size_t at) { return load_little<std::uint64_t>(from.data() + at); };
+    const copy_record made{{number(16), number(24)}, {number(32), number(40)}};
+    const auto same = made.bytes();
+    if (std::memcmp(same.data(), from.data(), size) != 0) return std::nullopt;
+    return made;
+  }
+};
+
+/// The folder of a path: "." where it names none.
+[[nodiscard]] inline std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+[[nodiscard]] inline std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// Where the copy of a packed file is kept: beside it, or in `folder`, in a part of it that is named after
+/// the packed file's own folder, so that files of one name do not meet. The copy's name is the same wherever
+/// the dataset is.
+[[nodiscard]] inline std::string copy_path(const std::string& packed, const std::string& folder) {
+  constexpr std::string_view ending = ".penstock-unpacked";
+  if (folder.empty()) return packed + std::string(ending);
+  const std::string own = folder_of(packed);
+  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(own.c_str(), nullptr), &std::free);
+  penstock::fingerprint mark;
+  mark.add("unpacked", whole ? std::string_view(whole.get()) : std::string_view(own));
+  std::string part(16, '0');
+  for (std::size_t i = 0; i < part.size(); ++i)
+    part[i] = "0123456789abcdef"[mark.value() >> (60 - 4 * i) & 15];
+  return detail::text({folder, "/", part, "/", name_of(packed), ending});
+}
+
+/// Makes a folder and those above it that are missing. 0, or the system's number for what went wrong.
+[[nodiscard]] inline int make_folders(const std::string& path) {
+  for (std::size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    if (::mkdir(path.substr(0, end).c_str(), 0777) != 0 && errno != EEXIST) {
+      const int code = errno;
+      struct stat status {};
+      if (::stat(path.substr(0, end).c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return code;
+    }
+  }
+  return 0;
+}
+[[nodiscard]] inline std::string record_path(const std::string& copy) { return copy + ".record"; }
+
+/// Whether `copy` is there, as it was when it was made, and made of this state of the packed file.
+[[nodiscard]] inline bool copy_is_current(int record, const std::string& copy, object_signature packed) {
+  std::array<std::byte, copy_record::size> bytes{};
+  if (!read_all(record, bytes)) return false;
+  const auto said = copy_record::load(bytes);
+  return said && said->packed == packed && signature_of_file(copy) == said->copy;
+}
+[[nodiscard]] inline bool copy_is_current(const std::string& copy, object_signature packed) {
+  const owned_descriptor record(::open(record_path(copy).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
+}
+
+/// The right to make a copy: one at a time, of all threads and processes of the machine. Ends with the
+/// process, however that ends. The copy appears by renaming, so that without locks work would be done twice,
+/// and no more.
+class copy_turn {
+ public:
+  /// Waits for the others.
+  explicit copy_turn(std::string copy) : copy_(std::move(copy)) {
+    const std::string name = record_path(copy_);
+    opened_ = owned_descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    if (opened_.get() < 0) throw failure("create", name);
+    while (::flock(opened_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) throw failure("lock", name);
+    }
+  }
+
+  [[nodiscard]] bool current(object_signature packed) const {
+    return copy_is_current(opened_.get(), copy_, packed);
+  }
+  /// Says that there is no copy, and removes what is left of earlier ones.
+  void begin() const {
+    if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
+    const std::string folder = folder_of(copy_), start = name_of(copy_) + ".tmp-";
+    const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
+    if (!listed) return;
+    while (const dirent* const entry = ::readdir(listed.get())) {
+      const std::string name(static_cast<const char*>(entry->d_name));
+      if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
+    }
+  }
+  /// Says what the copy is of. The copy's name must be on the disk before.
+  void finish(const copy_record& record) const {
+    const owned_descriptor parent(::open(folder_of(copy_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+    if (parent.get() >= 0) (void)::fsync(parent.get());
+    const auto bytes = record.bytes();
+    if (::pwrite(opened_.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()) ||
+        ::fsync(opened_.get()) != 0) {
+      throw failure("write", record_path(copy_));
+    }
+  }
+
+ private:
+  [[nodiscard]] static error failure(std::string_view doing, const std::string& path) {
+    const int code = errno;
+    return error(errc::io, {"cannot ", doing,
+                            " the record of an unpacked copy: ", std::generic_category().message(code),
+                            "; name a folder that may be written in unpacked_options::folder"})
+        .in_file(path);
+  }
+
+  std::string copy_;
+  owned_descriptor opened_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/unpacked.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `unpacked`.
+struct unpacked_options {
+  /// Where copies are kept; empty is beside each packed file. It is made where it is missing.
+  std::string folder;
+  /// The most bytes that one file may have unpacked: what a hostile one can cost of the disk.
+  std::uint64_t limit = 16_GiB;
+  /// Threads that unpack, each a file; 0 is one for each processor.
+  std::size_t threads = 0;
+};
+
+namespace detail::tar {
+
+/// The path of a current copy of `packed`, made where there is none; `packed` itself where it is not packed.
+template <unpacker... Unpack>
+[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options) {
+  const auto state_of = [&packed] {
+    const auto found = signature_of_file(packed);
+    if (found) return *found;
+    struct stat status {};
+    if (::stat(packed.c_str(), &status) != 0)
+      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
+    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
+  };
+  const object_signature before = state_of();
+  std::string copy = copy_path(packed, options.folder);
+  if (copy_is_current(copy, before)) return copy;
+
+  shard_stream<Unpack...> input;
+  std::atomic<bool> unused{false};
+  input.open(packed, unused, "unpacked");
+  if (!input.packed()) return packed;
+  if (const int code = make_folders(folder_of(copy)); code != 0) {
+    throw error(errc::io,
+                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
+                 "; name another in unpacked_options::folder"})
+        .in_file(folder_of(copy));
+  }
+  const copy_turn turn(copy);
+  if (turn.current(before)) return copy;
+  turn.begin();
+  output_file output(copy);
+  buffer some(1_MiB);
+  try {
+    while (const std::size_t got = input.read(some.span())) {
+      if (got > options.limit - output.size()) {
+        throw error(errc::limit, {"the file unpacks to more than the limit of ", options.limit,
+                                  " bytes; raise unpacked_options::limit if it is meant to"})
+            .at_offset(options.limit);
+      }
+      output.write(some.view().first(got));
+    }
+  } catch (error& e) {
+    if (e.file().empty()) e.at_offset(input.offset());
+    throw;
+  }
+  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
+  turn.finish({before, output.commit()});
+  return copy;
+}
+
+}  // namespace detail::tar
+
+/// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
+///
+///     webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"))
+///     webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst", {.folder = "/fast/cache"})))
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
+/// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
+/// Out: for each its copy, `<file>.penstock-unpacked`, or the file itself where it is not packed. Any source
+/// of local files takes the list; the indexes of `webdataset` stand beside the copies.
+/// A copy is made once, when this is called. It is used again while size and time of change of the packed
+/// file, and its own, are those of its record, `<copy>.record`; else it is made again. It appears by renaming
+/// when it is whole, flushed and checked against the packed file's checksums: a process that is killed leaves
+/// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
+/// first of them. Copies are removed by whoever has no more use for them; the records, too.
+/// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
+/// two looks at files and a read of 64 bytes for each. Memory: 1.5 MiB a thread, and what the unpackers need.
+/// docs/index.md has measured numbers.
+/// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
+/// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
+/// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
+/// Threads: any number may call it.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::vector<std::string> paths,
+                                                const unpacked_options& options = {}) {
+  std::vector<std::string> copies(paths.size());
+  detail::tar::for_each_in_parallel(paths.size(), options.threads, [&](std::size_t i) {
+    try {
+      copies[i] = detail::tar::unpacked_path<Unpack...>(paths[i], options);
+    } catch (error& e) {
+      e.in_file(paths[i]);
+      throw;
+    }
+  });
+  return copies;
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
+                                                const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return unpacked<Unpack...>(std::vector<std::string>(found.names().begin(), found.names().end()), options);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/foreign_index.hpp
 
 /// Indexes that other programs wrote beside a shard, held against the shard.
@@ -17186,244 +17715,6 @@ webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/shard_stream.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// What to write to read a shard that is packed in a way that the source was not told of.
-[[nodiscard]] inline error not_unpacked(std::string_view format) {
-  struct row {
-    std::string_view format, component, unpacker;
-  };
-  constexpr std::array<row, 5> known{{{"gzip", "zlib", "unpack_gzip"},
-                                      {"zstd", "zstd", "unpack_zstd"},
-                                      {"lz4", "lz4", "unpack_lz4"},
-                                      {"bzip2", "bz2", "unpack_bzip2"},
-                                      {"xz", "xz", "unpack_xz"}}};
-  const std::string what = "the shard is compressed with " + std::string(format);
-  for (const row& r : known) {
-    if (r.format != format) continue;
-    const std::string unpacker(r.unpacker);
-    return error(errc::argument, what + ": link penstock::" + std::string(r.component) +
-                                     ", include <penstock/codec/" + unpacker +
-                                     ".hpp> and write webdataset_stream<" + unpacker + ">(...)");
-  }
-  return error(errc::format,
-               what + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz");
-}
-
-/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
-///
-/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
-/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
-template <unpacker... Unpack>
-class shard_stream {
- public:
-  static constexpr bool forward = true;
-
-  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input.
-  void open(const std::string& path, std::atomic<bool>& used) {
-    close();
-    path_ = &path;
-    const bool standard_input = path == "-";
-    struct stat status {};
-    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
-    if (!standard_input && pipe && S_ISDIR(status.st_mode))
-      throw error(errc::io, "this is a folder; name the shards in it");
-    if (pipe && used.exchange(true)) {
-      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
-                                   std::string(" can be read once, and was read already; write it to a file "
-                                               "to read it again"));
-    }
-    if (!standard_input) {
-      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (file_.get() < 0) throw failed("open");
-    }
-    number_ = standard_input ? STDIN_FILENO : file_.get();
-    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
-    while (raw_end_ < sniffed && !raw_ended_) fill();
-    const bytes_view head = raw_.view().first(raw_end_);
-    const std::string_view format = compression_of(head);
-    // a member's name may look like one
-    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
-      begin(format);
-    drained_ = packed_ == plain && !pipe;
-  }
-
-  void close() noexcept {
-    file_ = {};
-    packed_ = plain;
-    raw_at_ = raw_end_ = at_ = end_ = 0;
-    offset_ = 0;
-    raw_ended_ = whole_ = false;
-  }
-
-  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
-    if (reach(offset) < offset) return {};
-    if (end_ - at_ < count) {
-      reserve(count);
-      while (end_ < count) {
-        const std::size_t got = make(window_.span().subspan(end_));
-        if (got == 0) break;
-        end_ += got;
-      }
-    }
-    return window_.view().subspan(at_, std::min(count, end_ - at_));
-  }
-
-  /// Goes on to `offset`, and says how far it came.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
-    while (offset_ < offset) {
-      if (at_ == end_ && !refill()) break;
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
-      at_ += some;
-      offset_ += some;
-    }
-    return offset_;
-  }
-
-  /// Takes bytes; the number is smaller only at the end.
-  [[nodiscard]] std::size_t read(mutable_bytes into) {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const mutable_bytes rest = into.subspan(done);
-      std::size_t some = 0;
-      if (at_ == end_ && rest.size() >= piece) {
-        some = make(rest);
-        if (some == 0) break;
-      } else {
-        if (at_ == end_ && !refill()) break;
-        some = std::min(rest.size(), end_ - at_);
-        std::memcpy(rest.data(), window_.data() + at_, some);
-        at_ += some;
-      }
-      done += some;
-      offset_ += some;
-    }
-    return done;
-  }
-
-  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
-  /// writes to a pipe.
-  void drain() {
-    if (!drained_) {
-      do {
-        offset_ += end_ - at_;
-      } while (refill());
-    }
-    close();
-  }
-
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-
- private:
-  static constexpr std::size_t piece = 256_KiB;
-  static constexpr std::size_t sniffed = 4_KiB;
-  static constexpr std::size_t plain = sizeof...(Unpack);
-
-  [[nodiscard]] error failed(const char* doing) const {
-    return error(errc::io,
-                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
-  }
-
-  void begin(std::string_view format) {
-    std::size_t number = 0;
-    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
-      if (packed_ == plain && U::unpacker_format == format) {
-        stream.begin();
-        packed_ = number;
-      }
-      ++number;
-    };
-    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
-    if (packed_ == plain) throw not_unpacked(format);
-  }
-
-  /// Reads more of the file; `raw_ended_` where there is nothing more.
-  void fill() {
-    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
-    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
-    raw_end_ += got;
-    raw_ended_ = got == 0;
-  }
-  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
-    while (true) {
-      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) throw failed("read").at_offset(offset_);
-    }
-  }
-
-  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
-    unpack_step done;
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
-    }(std::index_sequence_for<Unpack...>{});
-    return done;
-  }
-
-  /// The next bytes of the archive; none at its end.
-  [[nodiscard]] std::size_t make(mutable_bytes out) {
-    if (packed_ == plain) {
-      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
-      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-      std::memcpy(out.data(), raw_.data() + raw_at_, some);
-      raw_at_ += some;
-      return some;
-    }
-    while (true) {
-      if (raw_at_ == raw_end_ && !raw_ended_) fill();
-      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
-      const unpack_step done = step(in, out);
-      raw_at_ += done.taken;
-      whole_ = done.whole;
-      if (done.made != 0) return done.made;
-      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
-      if (in.empty() && whole_) return 0;
-      throw error(errc::format,
-                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
-    }
-  }
-
-  [[nodiscard]] bool refill() {
-    if (window_.size() == 0) window_.resize_for_overwrite(piece);
-    at_ = 0;
-    end_ = make(window_.span());
-    return end_ != 0;
-  }
-
-  /// Moves what is in the window to its front, and makes room for `count` bytes.
-  void reserve(std::size_t count) {
-    const std::size_t held = end_ - at_;
-    if (window_.size() < count || window_.size() == 0) {
-      buffer larger(std::max(count, piece));
-      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
-      window_ = std::move(larger);
-    } else if (held != 0) {
-      std::memmove(window_.data(), window_.data() + at_, held);
-    }
-    at_ = 0;
-    end_ = held;
-  }
-
-  const std::string* path_ = nullptr;
-  owned_descriptor file_;
-  int number_ = -1;
-  buffer raw_;  // as it is in the file
-  std::size_t raw_at_ = 0, raw_end_ = 0;
-  bool raw_ended_ = false, whole_ = false, drained_ = true;
-  std::size_t packed_ = plain;  // which of the unpackers
-  std::tuple<typename Unpack::stream...> streams_;
-  buffer window_;  // as it is in the archive
-  std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of window_[at_]
-};
-
-}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/stream_sample.hpp

@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/detail/output_file.hpp>
+#include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/detail/tar_header.hpp>
 
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -27,26 +27,10 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// What to write to read a shard that is packed in a way that the source was not told of.
-[[nodiscard]] inline error not_unpacked(std::string_view format) {
-  struct row {
-    std::string_view format, component, unpacker;
-  };
-  constexpr std::array<row, 5> known{{{"gzip", "zlib", "unpack_gzip"},
-                                      {"zstd", "zstd", "unpack_zstd"},
-                                      {"lz4", "lz4", "unpack_lz4"},
-                                      {"bzip2", "bz2", "unpack_bzip2"},
-                                      {"xz", "xz", "unpack_xz"}}};
-  const std::string what = "the shard is compressed with " + std::string(format);
-  for (const row& r : known) {
-    if (r.format != format) continue;
-    const std::string unpacker(r.unpacker);
-    return error(errc::argument, what + ": link penstock::" + std::string(r.component) +
-                                     ", include <penstock/codec/" + unpacker +
-                                     ".hpp> and write webdataset_stream<" + unpacker + ">(...)");
-  }
-  return error(errc::format,
-               what + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz");
+/// What to write to read a shard that is packed in a way that `reader` was not told of.
+[[nodiscard]] inline error not_unpacked(std::string_view format, std::string_view reader) {
+  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
+               packed_advice(format, std::string(reader) + "<", ">(...)"));
 }
 
 /// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
@@ -58,10 +42,10 @@ class shard_stream {
  public:
   static constexpr bool forward = true;
 
-  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input.
-  void open(const std::string& path, std::atomic<bool>& used) {
+  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
+  /// asks, for messages.
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader = "webdataset_stream") {
     close();
-    path_ = &path;
     const bool standard_input = path == "-";
     struct stat status {};
     const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
@@ -83,7 +67,7 @@ class shard_stream {
     const std::string_view format = compression_of(head);
     // a member's name may look like one
     if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
-      begin(format);
+      begin(format, reader);
     drained_ = packed_ == plain && !pipe;
   }
 
@@ -153,6 +137,8 @@ class shard_stream {
   }
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// Whether what was opened is packed.
+  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
 
  private:
   static constexpr std::size_t piece = 256_KiB;
@@ -164,7 +150,7 @@ class shard_stream {
                  std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
   }
 
-  void begin(std::string_view format) {
+  void begin(std::string_view format, std::string_view reader) {
     std::size_t number = 0;
     const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
       if (packed_ == plain && U::unpacker_format == format) {
@@ -174,7 +160,7 @@ class shard_stream {
       ++number;
     };
     std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
-    if (packed_ == plain) throw not_unpacked(format);
+    if (packed_ == plain) throw not_unpacked(format, reader);
   }
 
   /// Reads more of the file; `raw_ended_` where there is nothing more.
@@ -244,7 +230,6 @@ class shard_stream {
     end_ = held;
   }
 
-  const std::string* path_ = nullptr;
   owned_descriptor file_;
   int number_ = -1;
   buffer raw_;  // as it is in the file

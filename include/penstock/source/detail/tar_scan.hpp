@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/detail/tar_header.hpp>
 #include <penstock/source/detail/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -71,10 +72,10 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   const bytes_view head = in.get(0, 4096);
   const auto compressed = compression_of(head);
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    throw error(errc::format, "the archive is compressed with " + std::string(compressed) +
-                                  ": samples can be reached in uncompressed archives only; unpack it, "
-                                  "compress the members, or read it forward with webdataset_stream")
-        .at_offset(0);
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice += " for copies in which samples can be reached, or use webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
   }
   member_walk<header_reader<Session>> walk(in);
   member found;

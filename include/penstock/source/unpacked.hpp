@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/output_file.hpp>
+#include <penstock/source/detail/parallel.hpp>
+#include <penstock/source/detail/shard_names.hpp>
+#include <penstock/source/detail/shard_stream.hpp>
+#include <penstock/source/detail/unpacked_copy.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `unpacked`.
+struct unpacked_options {
+  /// Where copies are kept; empty is beside each packed file. It is made where it is missing.
+  std::string folder;
+  /// The most bytes that one file may have unpacked: what a hostile one can cost of the disk.
+  std::uint64_t limit = 16_GiB;
+  /// Threads that unpack, each a file; 0 is one for each processor.
+  std::size_t threads = 0;
+};
+
+namespace detail::tar {
+
+/// The path of a current copy of `packed`, made where there is none; `packed` itself where it is not packed.
+template <unpacker... Unpack>
+[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options) {
+  const auto state_of = [&packed] {
+    const auto found = signature_of_file(packed);
+    if (found) return *found;
+    struct stat status {};
+    if (::stat(packed.c_str(), &status) != 0)
+      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
+    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
+  };
+  const object_signature before = state_of();
+  std::string copy = copy_path(packed, options.folder);
+  if (copy_is_current(copy, before)) return copy;
+
+  shard_stream<Unpack...> input;
+  std::atomic<bool> unused{false};
+  input.open(packed, unused, "unpacked");
+  if (!input.packed()) return packed;
+  if (const int code = make_folders(folder_of(copy)); code != 0) {
+    throw error(errc::io,
+                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
+                 "; name another in unpacked_options::folder"})
+        .in_file(folder_of(copy));
+  }
+  const copy_turn turn(copy);
+  if (turn.current(before)) return copy;
+  turn.begin();
+  output_file output(copy);
+  buffer some(1_MiB);
+  try {
+    while (const std::size_t got = input.read(some.span())) {
+      if (got > options.limit - output.size()) {
+        throw error(errc::limit, {"the file unpacks to more than the limit of ", options.limit,
+                                  " bytes; raise unpacked_options::limit if it is meant to"})
+            .at_offset(options.limit);
+      }
+      output.write(some.view().first(got));
+    }
+  } catch (error& e) {
+    if (e.file().empty()) e.at_offset(input.offset());
+    throw;
+  }
+  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
+  turn.finish({before, output.commit()});
+  return copy;
+}
+
+}  // namespace detail::tar
+
+/// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
+///
+///     webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"))
+///     webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst", {.folder = "/fast/cache"})))
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
+/// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
+/// Out: for each its copy, `<file>.penstock-unpacked`, or the file itself where it is not packed. Any source
+/// of local files takes the list; the indexes of `webdataset` stand beside the copies.
+/// A copy is made once, when this is called. It is used again while size and time of change of the packed
+/// file, and its own, are those of its record, `<copy>.record`; else it is made again. It appears by renaming
+/// when it is whole, flushed and checked against the packed file's checksums: a process that is killed leaves
+/// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
+/// first of them. Copies are removed by whoever has no more use for them; the records, too.
+/// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
+/// two looks at files and a read of 64 bytes for each. Memory: 1.5 MiB a thread, and what the unpackers need.
+/// docs/index.md has measured numbers.
+/// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
+/// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
+/// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
+/// Threads: any number may call it.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::vector<std::string> paths,
+                                                const unpacked_options& options = {}) {
+  std::vector<std::string> copies(paths.size());
+  detail::tar::for_each_in_parallel(paths.size(), options.threads, [&](std::size_t i) {
+    try {
+      copies[i] = detail::tar::unpacked_path<Unpack...>(paths[i], options);
+    } catch (error& e) {
+      e.in_file(paths[i]);
+      throw;
+    }
+  });
+  return copies;
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
+                                                const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return unpacked<Unpack...>(std::vector<std::string>(found.names().begin(), found.names().end()), options);
+}
+
+}  // namespace penstock::inline v0_1
