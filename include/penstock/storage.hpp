@@ -8,3 +8,4 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/sigbus_guard.hpp>

@@ -31,6 +31,7 @@
 #include <new>
 #include <optional>
 #include <pthread.h>
+#include <signal.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -12503,6 +12504,7 @@ struct read_request {
 ///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
 ///                                   returns; `error` is null on success. `requests` must live until the last call
 ///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   confirm(id)                     only where views may turn out to be no good; see `confirm`
 ///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
 template <class S>
 concept storage_session =
@@ -12521,6 +12523,14 @@ template <class S>
 concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
   { s.view(id, n, n) } -> std::same_as<bytes_view>;
 };
+
+/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
+/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
+/// has been used, and also when using it failed, since bytes that were lost are the better reason.
+template <storage_session S>
+void confirm(const S& session, object_id id) {
+  if constexpr (requires { session.confirm(id); }) session.confirm(id);
+}
 
 /// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
 ///   names()      the objects, in order; brace patterns are expanded
@@ -12578,6 +12588,8 @@ class open_files {
     }
     return session_;
   }
+  /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
+  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->objects[shard]); }
   void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
     session_.will_need(known_->objects[shard], offset, size);
   }
@@ -13054,6 +13066,168 @@ inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/sigbus_guard.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The guarded ranges of the process, and the handler that looks for a fault in them. One for the process;
+/// trivially destroyed, since a signal may come while it ends. The handler takes no lock and allocates
+/// nothing.
+class guarded_ranges {
+ public:
+  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
+
+  struct range {
+    std::atomic<std::uintptr_t> begin{0};  // 0: free
+    std::atomic<std::uintptr_t> end{0};
+    std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest address that was lost
+  };
+
+  static guarded_ranges& of_process() noexcept { return process_; }
+
+  /// Takes a free range, and puts the handler in when it is the first one.
+  [[nodiscard]] range& add(std::uintptr_t begin, std::uintptr_t end) {
+    const std::scoped_lock lock(mutex_);
+    install();
+    range& found = free_range();
+    found.lost.store(nothing_lost, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_relaxed);
+    found.begin.store(begin, std::memory_order_release);
+    return found;
+  }
+  static void remove(range& which) noexcept { which.begin.store(0, std::memory_order_release); }
+
+ private:
+  struct block {
+    std::array<range, 256> ranges;
+    std::atomic<block*> next{nullptr};
+  };
+
+  range& free_range() {
+    for (block* at = &first_;; at = at->next.load(std::memory_order_relaxed)) {
+      for (range& one : at->ranges) {
+        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
+      }
+      // Blocks stay: the handler may be in them.
+      if (at->next.load(std::memory_order_relaxed) == nullptr)
+        at->next.store(new block, std::memory_order_release);
+    }
+  }
+
+  void install() noexcept {
+    if (page_ != 0) return;
+    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    ::sigaction(SIGBUS, nullptr, &previous_);
+    struct sigaction ours {};
+    ours.sa_sigaction = &on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, nullptr);
+  }
+
+  static void on_signal(int number, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const bool fault = info->si_code > 0;  // else another process sent it
+    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+      process_.pass_on(number, info, context, fault);
+    errno = kept;
+  }
+
+  /// Puts zeros where the address is, to the end of its range: those pages are lost with it.
+  bool replace(std::uintptr_t address) noexcept {
+    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
+      for (range& one : at->ranges) {
+        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
+        const std::uintptr_t end = one.end.load(std::memory_order_relaxed);
+        if (begin == 0 || address < begin || address >= end) continue;
+        const std::uintptr_t page = address / page_ * page_;
+        // Said before it is done: who reads zeros finds it said.
+        std::uintptr_t lowest = one.lost.load();
+        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
+        }
+        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+      }
+    }
+    return false;
+  }
+
+  /// What would have happened without us.
+  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
+    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
+      previous_.sa_sigaction(number, info, context);
+    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
+      ::sigaction(number, &previous_, nullptr);  // a fault is met again on return
+      if (!fault) (void)::raise(number);
+    } else if (previous_.sa_handler != SIG_IGN) {
+      previous_.sa_handler(number);
+    }
+  }
+
+  static guarded_ranges process_;
+
+  std::mutex mutex_;
+  std::uintptr_t page_ = 0;
+  struct sigaction previous_ {};
+  block first_;
+};
+
+inline constinit guarded_ranges guarded_ranges::process_{};
+
+}  // namespace detail
+
+/// Makes a mapped file that shrinks an error instead of the end of the process: guards one mapping.
+///
+/// Touching a page of a mapped file that is no longer in the file is SIGBUS. The first guard of a process
+/// takes that signal: for a fault within a guarded range, zeros are mapped there, up to the end of the range,
+/// and `lost` says from then on where; the reading goes on. What was read must be thrown away when `lost`
+/// says so afterwards. Any other SIGBUS goes to the handler that was there before, or ends the process as
+/// ever. The handler stays when the last guard goes. A program that sets a handler of its own for SIGBUS
+/// later must pass on what it does not know, as this one does.
+///
+/// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
+/// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
+/// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a few
+/// microseconds.
+/// Threads: any number may read, also when the signal comes. Throws std::bad_alloc.
+/// `mapped_file_options::guarded` is the way to use it; by itself it serves mappings of your own.
+class sigbus_guard {
+ public:
+  sigbus_guard() = default;
+  explicit sigbus_guard(bytes_view mapped) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guarded_ranges::of_process().add(begin_, begin_ + mapped.size());
+  }
+  sigbus_guard(sigbus_guard&& other) noexcept
+      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
+  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
+    std::swap(range_, other.range_);
+    std::swap(begin_, other.begin_);
+    return *this;
+  }
+  ~sigbus_guard() {
+    if (range_ != nullptr) detail::guarded_ranges::remove(*range_);
+  }
+
+  /// Where the first lost page begins, in bytes from the beginning of the range; nothing while all is there.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
+    if (range_ == nullptr) return std::nullopt;
+    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
+    if (at == detail::guarded_ranges::nothing_lost) return std::nullopt;
+    return at - begin_;
+  }
+
+ private:
+  detail::guarded_ranges::range* range_ = nullptr;
+  std::uintptr_t begin_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/mapped_file.hpp
 
 namespace penstock::inline v0_1 {
@@ -13067,6 +13241,10 @@ struct mapped_file_options {
   /// Each view is brought into memory and its file looked at before it is given: two system calls, of about a
   /// microsecond, that make a file which has shrunk or changed errc::io. Needs Linux 5.14.
   bool checked = false;
+  /// SIGBUS from a file that has shrunk becomes errc::io: see `sigbus_guard`, whose handler is put into the
+  /// process at the first mapping. One load for each view and each `confirm`; with `checked` a third system
+  /// call in `confirm`, and nothing is left that is not noticed.
+  bool guarded = false;
 };
 
 /// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
@@ -13076,7 +13254,10 @@ struct mapped_file_options {
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
 /// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
-/// leaves the time between the look and the use, or `file`, which leaves nothing.
+/// leaves the time between the look and the use; `guarded`, which takes the handler, and sees whole pages
+/// only;
+/// both, which leave nothing; or `file`, which leaves nothing and takes no handler.
+/// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 template <class = void>
 class basic_mapped_file {
@@ -13087,11 +13268,13 @@ class basic_mapped_file {
   struct mapping {
     const std::byte* data = nullptr;
     object_signature signature;
+    sigbus_guard guard;
 
     mapping() = default;
     mapping(const mapping&) = delete;
     mapping& operator=(const mapping&) = delete;
     ~mapping() {
+      guard = sigbus_guard();  // before the addresses may be somebody else's
       if (data != nullptr) ::munmap(const_cast<std::byte*>(data), static_cast<std::size_t>(signature.size));
     }
   };
@@ -13124,12 +13307,22 @@ class basic_mapped_file {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const mapping& found = get(id);
       detail::files::check_range(offset, size, found.signature.size, state_->names->names[id]);
+      check_lost(found, id);
       if (state_->options.checked) check(found, offset, size, state_->names->names[id]);
       return {found.data + offset, static_cast<std::size_t>(size)};
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+      confirm(id);
+    }
+    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    void confirm(object_id id) const {
+      if (!state_->options.guarded || id >= state_->names->names.size()) return;
+      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known == nullptr) return;
+      check_lost(*known, id);
+      if (state_->options.checked) check_signature(*known, state_->names->names[id], 0);
     }
     template <class Done>
     void read_many(std::span<const read_request> requests, Done&& done) const {
@@ -13180,9 +13373,17 @@ class basic_mapped_file {
         }
         throw detail::files::failure("read", path, errno).at_offset(offset);
       }
+      check_signature(found, path, offset);
+    }
+    static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset) {
       struct stat now {};
       if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature)
         throw changed(path, offset);
+    }
+    void check_lost(const mapping& found, object_id id) const {
+      if (const auto offset = found.guard.lost()) [[unlikely]] {
+        throw changed(state_->names->names[id], *offset);
+      }
     }
     static error changed(const std::string& path, std::uint64_t offset) {
       return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
@@ -13208,6 +13409,7 @@ class basic_mapped_file {
         void* where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened.get(), 0);
         if (where == MAP_FAILED) throw detail::files::failure("map the file", path, errno);
         fresh->data = static_cast<const std::byte*>(where);
+        if (state_->options.guarded) fresh->guard = sigbus_guard({fresh->data, length});
         if (state_->options.access != access_pattern::normal) {
           ::madvise(where, length,
                     state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
@@ -13353,7 +13555,9 @@ class line_source {
       }
       try {
         sink(line);
+        open_.confirm(place.shard);
       } catch (error& e) {
+        open_.confirm(place.shard);
         // an offset without a file comes from a codec and counts from the first byte of the line
         if (e.file().empty() && e.offset()) e.within("the line", begin);
         e.in_file(known_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
@@ -14616,11 +14820,13 @@ template <storage_session Session>
     const object_signature shard = session.signature(id);
     index_builder builder;
     scan(session, id, shard.size, [&builder](const member& m) { builder.add(m); });
+    confirm(session, id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
     }
     return builder.finish(shard);
   } catch (error& e) {
+    confirm(session, id);
     e.in_file(name);
     throw;
   }
@@ -15795,7 +16001,9 @@ class token_source {
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->objects[place.shard],
                      offset, w.scratch));
+        open_.confirm(place.shard);
       } catch (error& e) {
+        open_.confirm(place.shard);
         e.in_file(known_->path(place.shard)).at_offset(offset);
         throw;
       }
@@ -17559,9 +17767,9 @@ struct webdataset_options {
 /// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
 /// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
 /// allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key,
-/// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
-/// behind get shard, offset and key here.
+/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see
+/// `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive or
+/// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
 /// last of several extension headers counts, an empty pax value takes back what was said. Sparse files are
@@ -17586,7 +17794,9 @@ class webdataset {
       move_to(w, p.index);
       try {
         sink(detail::tar::tar_sample<worker>(w));
+        confirm(session_, w.at.shard);
       } catch (error& e) {
+        confirm(session_, w.at.shard);
         const auto& at = w.at;
         // An offset without a file comes from a codec and counts from the field's first byte.
         if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)

@@ -129,7 +129,9 @@ class line_source {
       }
       try {
         sink(line);
+        open_.confirm(place.shard);
       } catch (error& e) {
+        open_.confirm(place.shard);
         // an offset without a file comes from a codec and counts from the first byte of the line
         if (e.file().empty() && e.offset()) e.within("the line", begin);
         e.in_file(known_->path(place.shard)).for_key(key(p.index)).at_offset(begin);

@@ -180,7 +180,9 @@ class token_source {
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->objects[place.shard],
                      offset, w.scratch));
+        open_.confirm(place.shard);
       } catch (error& e) {
+        open_.confirm(place.shard);
         e.in_file(known_->path(place.shard)).at_offset(offset);
         throw;
       }

@@ -50,9 +50,9 @@ struct webdataset_options {
 /// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
 /// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
 /// allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed; errc::format, with shard, offset and key,
-/// for what is not a whole tar archive or has two members of one name in a sample. Errors of the stages
-/// behind get shard, offset and key here.
+/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see
+/// `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive or
+/// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
 /// last of several extension headers counts, an empty pax value takes back what was said. Sparse files are
@@ -77,7 +77,9 @@ class webdataset {
       move_to(w, p.index);
       try {
         sink(detail::tar::tar_sample<worker>(w));
+        confirm(session_, w.at.shard);
       } catch (error& e) {
+        confirm(session_, w.at.shard);
         const auto& at = w.at;
         // An offset without a file comes from a codec and counts from the field's first byte.
         if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)

@@ -42,6 +42,7 @@ struct read_request {
 ///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
 ///                                   returns; `error` is null on success. `requests` must live until the last call
 ///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   confirm(id)                     only where views may turn out to be no good; see `confirm`
 ///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
 template <class S>
 concept storage_session =
@@ -60,6 +61,14 @@ template <class S>
 concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
   { s.view(id, n, n) } -> std::same_as<bytes_view>;
 };
+
+/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
+/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
+/// has been used, and also when using it failed, since bytes that were lost are the better reason.
+template <storage_session S>
+void confirm(const S& session, object_id id) {
+  if constexpr (requires { session.confirm(id); }) session.confirm(id);
+}
 
 /// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
 ///   names()      the objects, in order; brace patterns are expanded

@@ -7,6 +7,7 @@
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/sigbus_guard.hpp>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -37,6 +38,10 @@ struct mapped_file_options {
   /// Each view is brought into memory and its file looked at before it is given: two system calls, of about a
   /// microsecond, that make a file which has shrunk or changed errc::io. Needs Linux 5.14.
   bool checked = false;
+  /// SIGBUS from a file that has shrunk becomes errc::io: see `sigbus_guard`, whose handler is put into the
+  /// process at the first mapping. One load for each view and each `confirm`; with `checked` a third system
+  /// call in `confirm`, and nothing is left that is not noticed.
+  bool guarded = false;
 };
 
 /// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
@@ -46,7 +51,10 @@ struct mapped_file_options {
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
 /// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
-/// leaves the time between the look and the use, or `file`, which leaves nothing.
+/// leaves the time between the look and the use; `guarded`, which takes the handler, and sees whole pages
+/// only;
+/// both, which leave nothing; or `file`, which leaves nothing and takes no handler.
+/// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 template <class = void>
 class basic_mapped_file {
@@ -57,11 +65,13 @@ class basic_mapped_file {
   struct mapping {
     const std::byte* data = nullptr;
     object_signature signature;
+    sigbus_guard guard;
 
     mapping() = default;
     mapping(const mapping&) = delete;
     mapping& operator=(const mapping&) = delete;
     ~mapping() {
+      guard = sigbus_guard();  // before the addresses may be somebody else's
       if (data != nullptr) ::munmap(const_cast<std::byte*>(data), static_cast<std::size_t>(signature.size));
     }
   };
@@ -94,12 +104,22 @@ class basic_mapped_file {
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const mapping& found = get(id);
       detail::files::check_range(offset, size, found.signature.size, state_->names->names[id]);
+      check_lost(found, id);
       if (state_->options.checked) check(found, offset, size, state_->names->names[id]);
       return {found.data + offset, static_cast<std::size_t>(size)};
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+      confirm(id);
+    }
+    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    void confirm(object_id id) const {
+      if (!state_->options.guarded || id >= state_->names->names.size()) return;
+      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known == nullptr) return;
+      check_lost(*known, id);
+      if (state_->options.checked) check_signature(*known, state_->names->names[id], 0);
     }
     template <class Done>
     void read_many(std::span<const read_request> requests, Done&& done) const {
@@ -150,9 +170,17 @@ class basic_mapped_file {
         }
         throw detail::files::failure("read", path, errno).at_offset(offset);
       }
+      check_signature(found, path, offset);
+    }
+    static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset) {
       struct stat now {};
       if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature)
         throw changed(path, offset);
+    }
+    void check_lost(const mapping& found, object_id id) const {
+      if (const auto offset = found.guard.lost()) [[unlikely]] {
+        throw changed(state_->names->names[id], *offset);
+      }
     }
     static error changed(const std::string& path, std::uint64_t offset) {
       return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
@@ -178,6 +206,7 @@ class basic_mapped_file {
         void* where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened.get(), 0);
         if (where == MAP_FAILED) throw detail::files::failure("map the file", path, errno);
         fresh->data = static_cast<const std::byte*>(where);
+        if (state_->options.guarded) fresh->guard = sigbus_guard({fresh->data, length});
         if (state_->options.access != access_pattern::normal) {
           ::madvise(where, length,
                     state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);

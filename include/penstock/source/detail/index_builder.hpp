@@ -182,11 +182,13 @@ template <storage_session Session>
     const object_signature shard = session.signature(id);
     index_builder builder;
     scan(session, id, shard.size, [&builder](const member& m) { builder.add(m); });
+    confirm(session, id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
     }
     return builder.finish(shard);
   } catch (error& e) {
+    confirm(session, id);
     e.in_file(name);
     throw;
   }

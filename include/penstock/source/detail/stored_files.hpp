@@ -55,6 +55,8 @@ class open_files {
     }
     return session_;
   }
+  /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
+  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->objects[shard]); }
   void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
     session_.will_need(known_->objects[shard], offset, size);
   }
