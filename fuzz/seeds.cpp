@@ -271,6 +271,22 @@ void tokens(folder& out) {
   for (const unsigned how : {3u, 4u, 5u, 12u}) out.add("tokens", mode(how) + two_files(index, ten));
 }
 
+void tensors(folder& out) {
+  const auto add = [&out](unsigned type, const std::string& header, std::size_t bytes) {
+    out.add("safetensors", mode(type) + little(header.size(), 8) + header + std::string(bytes, '\1'));
+  };
+  const std::string x = R"("x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]})";
+  add(0, "{" + x + "}  ", 24);
+  add(2, "{" + x + R"(,"y":{"dtype":"U16","shape":[4],"data_offsets":[24,32]},"__metadata__":{"a":"b"}})",
+      32);
+  add(1,
+      R"({"b":{"dtype":"BOOL","shape":[3,1],"data_offsets":[0,3]},)"
+      R"("s":{"dtype":"I8","shape":[],"data_offsets":[3,4]}})",
+      4);
+  add(0, "{}", 0);
+  add(0, R"({"a":{"dtype":"F64","shape":[0,5],"data_offsets":[0,0]}})", 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -286,5 +302,6 @@ int main(int argc, char** argv) {
   arrays(out);
   texts(out);
   tokens(out);
+  tensors(out);
   return 0;
 }

@@ -100,13 +100,13 @@ install_missing() {
   fi
 }
 
-# webdataset_python <folder>: a Python that has webdataset, in an environment in that folder; nothing, and
-# status 1, where it cannot be had
+# webdataset_python <folder>: a Python that has webdataset, and safetensors, in an environment in that folder;
+# nothing, and status 1, where it cannot be had
 webdataset_python() {
   local python=$1/bin/python
-  if ! "$python" -c 'import webdataset' 2>/dev/null; then
+  if ! "$python" -c 'import webdataset, safetensors.numpy' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset >/dev/null 2>&1 ||
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset safetensors >/dev/null 2>&1 ||
       return 1
   fi
   echo "$python"

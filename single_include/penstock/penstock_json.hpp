@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -320,6 +322,458 @@ struct json_field {
     }
   }
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/safetensors_header.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A tensor as the header of a safetensors file describes it.
+struct safetensors_entry {
+  std::string dtype;        ///< as it is written: "F32"
+  extents shape;            ///< no length is one number
+  std::uint64_t begin = 0;  ///< of its bytes, from the beginning of the file
+  std::uint64_t bytes = 0;
+};
+
+namespace detail {
+
+/// Bits of an element; 0 for a type that the format does not have.
+[[nodiscard]] inline std::uint64_t safetensors_bits(std::string_view dtype) noexcept {
+  struct row {
+    std::string_view name;
+    std::uint64_t bits;
+  };
+  constexpr std::array<row, 22> known{
+      {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+       {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+       {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+       {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
+  for (const row& one : known) {
+    if (one.name == dtype) return one.bits;
+  }
+  return 0;
+}
+
+/// The header of a safetensors file: tensors by name, and the texts of `__metadata__`.
+struct safetensors_header {
+  std::map<std::string, safetensors_entry, std::less<>> tensors;
+  std::map<std::string, std::string, std::less<>> metadata;
+  std::uint64_t data = 0;  ///< where the bytes of the tensors begin
+
+  static constexpr std::uint64_t most_bytes = 100'000'000;  // as the format says
+};
+
+/// Takes the events of nlohmann's parser, which does not recurse: the nesting is bounded here. Throws
+/// errc::format for whatever the format does not have.
+class safetensors_reader {
+ public:
+  using number_integer_t = nlohmann::json::number_integer_t;
+  using number_unsigned_t = nlohmann::json::number_unsigned_t;
+  using number_float_t = nlohmann::json::number_float_t;
+  using string_t = nlohmann::json::string_t;
+  using binary_t = nlohmann::json::binary_t;
+
+  explicit safetensors_reader(safetensors_header& into) : into_(into) {}
+
+  bool null() { return unexpected(); }
+  bool boolean(bool) { return unexpected(); }
+  bool number_integer(number_integer_t) { return unexpected(); }
+  bool number_float(number_float_t, const string_t&) { return unexpected(); }
+  bool binary(binary_t&) { return unexpected(); }
+  bool number_unsigned(number_unsigned_t value) {
+    if (place_ == place::shape) {
+      if (!now_.shape.push_back(value)) fail("has more than eight lengths");
+    } else if (place_ == place::offsets && offsets_ < 2) {
+      (offsets_++ == 0 ? now_.begin : end_) = value;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool string(string_t& value) {
+    if (place_ == place::metadata) {
+      into_.metadata[key_] = std::move(value);
+    } else if (place_ == place::tensor && key_ == "dtype") {
+      now_.dtype = std::move(value);
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool start_object(std::size_t) {
+    if (place_ == place::outside) {
+      place_ = place::names;
+    } else if (place_ == place::names && name_ == "__metadata__") {
+      place_ = place::metadata;
+    } else if (place_ == place::names) {
+      place_ = place::tensor;
+      now_ = {};
+      seen_ = 0;
+      end_ = 0;
+      offsets_ = 0;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool key(string_t& value) {
+    if (place_ == place::names) {
+      name_ = std::move(value);
+      if (into_.tensors.contains(name_) || (name_ == "__metadata__" && std::exchange(has_metadata_, true)))
+        fail("is there twice");
+      return true;
+    }
+    key_ = std::move(value);
+    if (place_ == place::metadata) {
+      if (into_.metadata.contains(key_)) fail("has the key '" + key_ + "' twice");
+      return true;
+    }
+    const unsigned bit = key_ == "dtype" ? 1 : key_ == "shape" ? 2 : key_ == "data_offsets" ? 4 : 0;
+    if (bit == 0) fail("has a '" + key_ + "', which the format does not know");
+    if ((seen_ & bit) != 0) fail("has the key '" + key_ + "' twice");
+    seen_ |= bit;
+    return true;
+  }
+  bool start_array(std::size_t) {
+    if (place_ == place::tensor && key_ == "shape") {
+      place_ = place::shape;
+    } else if (place_ == place::tensor && key_ == "data_offsets") {
+      place_ = place::offsets;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool end_array() {
+    place_ = place::tensor;
+    return true;
+  }
+  bool end_object() {
+    if (place_ == place::tensor) finish();
+    place_ = place_ == place::names ? place::outside : place::names;
+    return true;
+  }
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) {
+    throw error(errc::format, "the header of the safetensors file is not JSON")
+        .at_offset(at == 0 ? 8 : at + 7);
+  }
+
+ private:
+  enum class place { outside, names, metadata, tensor, shape, offsets };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw error(errc::format, {"the tensor '", name_, "' in the header of the safetensors file ", what})
+        .at_offset(8);
+  }
+  bool unexpected() const {
+    if (place_ == place::outside)
+      throw error(errc::format, "the header of the safetensors file is not a JSON object").at_offset(8);
+    if (place_ == place::metadata) fail("has a value that is no text");
+    fail("is not described as {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}");
+  }
+
+  void finish() {
+    if (seen_ != 7 || offsets_ != 2) unexpected();
+    const std::uint64_t bits = safetensors_bits(now_.dtype);
+    if (bits == 0) fail("is of dtype '" + now_.dtype + "', which the format does not have");
+    if (end_ < now_.begin) fail("ends before it begins");
+    std::uint64_t size = bits;  // of all elements, in bits
+    for (const std::uint64_t length : now_.shape) {
+      if (length != 0 && size > std::numeric_limits<std::uint64_t>::max() / length)
+        fail("has more elements than can be counted");
+      size *= length;
+    }
+    now_.bytes = end_ - now_.begin;
+    if (size % 8 != 0 || size / 8 != now_.bytes)
+      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", and " +
+           std::to_string(now_.bytes) + " bytes, which is not what that takes");
+    into_.tensors.emplace(name_, std::move(now_));
+  }
+
+  safetensors_header& into_;
+  place place_ = place::outside;
+  std::string name_, key_;
+  safetensors_entry now_;
+  std::uint64_t end_ = 0;
+  unsigned seen_ = 0;
+  int offsets_ = 0;
+  bool has_metadata_ = false;
+};
+
+/// How long the header is, from the first 8 bytes of a file of `size` bytes.
+[[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
+  if (start.size() < 8)
+    throw error(errc::format, {"the file ends within its first 8 bytes: it is no safetensors file"})
+        .at_offset(0);
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
+  if (length > safetensors_header::most_bytes)
+    throw error(errc::limit, {"the safetensors header says it has ", length,
+                              " bytes, and the format allows 100,000,000: is this a safetensors file?"})
+        .at_offset(0);
+  if (length > size - 8)
+    throw error(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
+                               " follow; copy the file again if it was cut"})
+        .at_offset(0);
+  return length;
+}
+
+/// Reads a header, without the 8 bytes before it, of a file of `size` bytes. The tensors fill the rest of the
+/// file, without gaps and without sharing bytes.
+[[nodiscard]] inline safetensors_header read_safetensors_header(bytes_view json, std::uint64_t size) {
+  safetensors_header header;
+  header.data = 8 + json.size();
+  const std::string_view text = json.empty() ? std::string_view("") : text_of(json);
+  if (!text.starts_with('{'))
+    throw error(errc::format, "the safetensors header does not begin with '{': is this a safetensors file?")
+        .at_offset(8);
+  safetensors_reader reader(header);
+  (void)nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+
+  std::vector<std::pair<std::uint64_t, const std::string*>> order;
+  for (const auto& [name, entry] : header.tensors) order.emplace_back(entry.begin, &name);
+  // a tensor of no bytes may begin where another does, and stands before it
+  const auto& tensors = header.tensors;
+  std::sort(order.begin(), order.end(), [&tensors](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first < b.first;
+    return tensors.find(*a.second)->second.bytes < tensors.find(*b.second)->second.bytes;
+  });
+  std::uint64_t end = 0;
+  for (const auto& [begin, name] : order) {
+    if (begin != end)
+      throw error(errc::format,
+                  {"the tensor '", *name, "' begins at ", begin, " of the safetensors data, and ",
+                   "what is before it ends at ", end, ": ", begin < end ? "they overlap" : "there is a gap"})
+          .at_offset(8);
+    end += header.tensors.find(*name)->second.bytes;
+  }
+  if (end != size - header.data)
+    throw error(errc::format, {"the safetensors header describes ", end, " bytes, but ", size - header.data,
+                               " follow it; copy the file again if it was cut"})
+        .at_offset(header.data);
+  for (auto& [name, entry] : header.tensors) entry.begin += header.data;
+  return header;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/safetensors.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How safetensors calls a type; empty for one that it does not have. For a half-float type of your own:
+/// `template <> inline constexpr std::string_view penstock::safetensors_dtype<bfloat> = "BF16";`
+template <class T>
+inline constexpr std::string_view safetensors_dtype = [] {
+  using namespace std::string_view_literals;
+  if constexpr (std::same_as<T, bool>)
+    return "BOOL"sv;
+  else if constexpr (std::same_as<T, float>)
+    return "F32"sv;
+  else if constexpr (std::same_as<T, double>)
+    return "F64"sv;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? "I8"sv : sizeof(T) == 2 ? "I16"sv : sizeof(T) == 4 ? "I32"sv : "I64"sv;
+  else if constexpr (std::unsigned_integral<T>)
+    return sizeof(T) == 1 ? "U8"sv : sizeof(T) == 2 ? "U16"sv : sizeof(T) == 4 ? "U32"sv : "U64"sv;
+  else
+    return ""sv;
+}();
+
+namespace detail {
+
+template <class T>
+concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_copyable_v<T>;
+
+/// The header of an object of a session.
+template <class Session>
+[[nodiscard]] safetensors_header safetensors_header_of(Session& session, object_id object,
+                                                       std::uint64_t size) {
+  static_assert(std::endian::native == std::endian::little,
+                "penstock: safetensors files are little-endian, and are shown as they lie");
+  buffer room;
+  const std::uint64_t length =
+      safetensors_header_bytes(range_of(session, object, 0, std::min<std::uint64_t>(size, 8), room), size);
+  return read_safetensors_header(range_of(session, object, 8, length, room), size);
+}
+
+/// The entry of a tensor that must be there, and be of a type.
+[[nodiscard]] inline const safetensors_entry& safetensors_tensor(const safetensors_header& header,
+                                                                 std::string_view name,
+                                                                 std::string_view dtype = {}) {
+  const auto found = header.tensors.find(name);
+  if (found == header.tensors.end()) {
+    std::string known;
+    for (const auto& [other, entry] : header.tensors) {
+      if (known.size() > 100) {
+        known += ", ...";
+        break;
+      }
+      known.append(known.empty() ? "" : ", ").append(other);
+    }
+    throw error(errc::missing, {"the safetensors file has no tensor '", name, "'; it has: ", known})
+        .at_offset(8);
+  }
+  if (!dtype.empty() && found->second.dtype != dtype)
+    throw error(errc::format, {"the tensor '", name, "' of the safetensors file is of ", found->second.dtype,
+                               ", but ", dtype, " was asked for; see safetensors_dtype"})
+        .at_offset(found->second.begin);
+  return found->second;
+}
+
+template <class T, class Storage>
+struct safetensors_files : row_files<T, Storage> {
+  static_assert(safetensors_type<T>,
+                "penstock: safetensors_rows<T> needs a bool, integer or floating type; for a half-float type "
+                "of your own specialise penstock::safetensors_dtype");
+
+  static constexpr std::string_view source_name = "safetensors_rows";
+  static constexpr std::uint64_t mark = 0x7361666574656e;
+  static constexpr std::string_view type_name() noexcept { return safetensors_dtype<T>; }
+
+  std::string name;
+
+  safetensors_files(Storage given, std::string_view tensor)
+      : row_files<T, Storage>(std::move(given)), name(tensor) {}
+
+  void read(const extents* wanted) {
+    this->read_each(
+        wanted, "this tensor", [this](auto& session, object_id object, std::uint64_t size) -> stored_rows {
+          const safetensors_header header = safetensors_header_of(session, object, size);
+          const auto& entry = safetensors_tensor(header, name, safetensors_dtype<T>);
+          if (entry.shape.rank() == 0)
+            throw error(errc::format, {"the tensor '", name, "' is one number, which has no rows"})
+                .at_offset(entry.begin);
+          return {entry.shape, entry.begin, entry.begin};
+        });
+  }
+};
+
+}  // namespace detail
+
+/// A safetensors file, mapped: its tensors by name.
+///
+///     const safetensors_file weights("model.safetensors");
+///     const auto bias = weights.tensor<float>("layers.0.bias");     // a view of the mapping
+///
+/// In: the path of a file. Out: views, which live as long as this or a copy of it; copies share the mapping.
+/// Cost: making it reads the header, at most 100 MB of JSON; a tensor is a search by name.
+/// Throws, with file and offset, `errc::format` for a header that does not describe the file exactly:
+/// lengths, offsets and sizes that disagree, gaps, bytes that two tensors share, names that are there twice,
+/// types or keys that the format does not have, more than eight lengths; `errc::limit` for a header of more
+/// than 100,000,000 bytes; `errc::missing` for a name that is not there; `errc::io`.
+/// Threads: const members may be called from any number.
+/// Source: safetensors, README.md ("Format") and safetensors/src/tensor.rs.
+class safetensors_file {
+ public:
+  explicit safetensors_file(std::string path, mapped_file_options options = {})
+      : path_(std::move(path)),
+        session_(mapped_file(std::vector<std::string>{path_}, options).connect()),
+        header_(read()) {}
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// All tensors, by name.
+  [[nodiscard]] const std::map<std::string, safetensors_entry, std::less<>>& tensors() const noexcept {
+    return header_.tensors;
+  }
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const noexcept {
+    return header_.metadata;
+  }
+
+  /// The values of a tensor. `errc::format` where it is of another type, or lies at an address that is no
+  /// multiple of `alignof(T)`; `bytes` has it in any case.
+  template <class T>
+  [[nodiscard]] tensor_view<const T> tensor(std::string_view name) const {
+    static_assert(
+        detail::safetensors_type<T>,
+        "penstock: tensor<T> needs a bool, integer or floating type; for a half-float type of your own "
+        "specialise penstock::safetensors_dtype");
+    return placed([&]() -> tensor_view<const T> {
+      const safetensors_entry& entry = detail::safetensors_tensor(header_, name, safetensors_dtype<T>);
+      const bytes_view found = session_.view(0, entry.begin, entry.bytes);
+      if (reinterpret_cast<std::uintptr_t>(found.data()) % alignof(T) != 0)
+        throw error(errc::format,
+                    {"the tensor '", name, "' begins at a place that is no multiple of ", alignof(T),
+                     ": save the file again with a writer that aligns, or copy bytes()"})
+            .at_offset(entry.begin);
+      if constexpr (std::same_as<T, bool>) {
+        // another byte in a bool is undefined behaviour
+        const auto bad =
+            std::find_if(found.begin(), found.end(), [](std::byte b) { return b > std::byte{1}; });
+        if (bad != found.end())
+          throw error(errc::format, {"the tensor '", name, "' has a BOOL that is neither 0 nor 1"})
+              .at_offset(entry.begin + static_cast<std::uint64_t>(bad - found.begin()));
+      }
+      return {reinterpret_cast<const T*>(found.data()), entry.shape};
+    });
+  }
+  /// The bytes of a tensor of any type.
+  [[nodiscard]] bytes_view bytes(std::string_view name) const {
+    return placed([&] {
+      const safetensors_entry& entry = detail::safetensors_tensor(header_, name);
+      return session_.view(0, entry.begin, entry.bytes);
+    });
+  }
+  /// Throws where views may have shown what is not the file's; see `mapped_file_options::guarded`.
+  void confirm() const { session_.confirm(0); }
+
+ private:
+  detail::safetensors_header read() {
+    return placed([this] {
+      auto header = detail::safetensors_header_of(session_, 0, session_.size(0));
+      session_.confirm(0);
+      return header;
+    });
+  }
+  template <class F>
+  auto placed(F&& f) const -> decltype(f()) {
+    try {
+      return f();
+    } catch (error& e) {
+      session_.confirm(0);
+      e.in_file(path_);
+      throw;
+    }
+  }
+
+  std::string path_;
+  mapped_file::session session_;
+  detail::safetensors_header header_;
+};
+
+/// The source that `safetensors_rows` makes of safetensors files.
+template <class T, storage Storage, std::uint64_t... Lengths>
+using safetensors_row_source =
+    detail::row_source<detail::safetensors_files<T, Storage>, T, Storage, Lengths...>;
+
+/// The rows of one tensor of safetensors files along its first length, all files as one dataset.
+///
+///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
+///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
+///
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, the same in all
+/// files.
+/// Out, kind, cost, threads: as `npy_rows`.
+/// Throws as `safetensors_file`; `errc::format` for another type than `T` and for a tensor without a length;
+/// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
+/// for a file that was changed after the plan was made.
+/// Source: safetensors, README.md ("Format").
+template <class T, std::uint64_t... Lengths, storage Storage>
+[[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,
+                                                                              std::string_view tensor) {
+  return safetensors_row_source<T, Storage, Lengths...>(std::move(where), tensor);
+}
+template <class T, std::uint64_t... Lengths>
+[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(std::string_view pattern,
+                                                                                  std::string_view tensor) {
+  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), tensor);
+}
+
+static_assert(indexed_source<safetensors_row_source<float, mapped_file>>,
+              "safetensors_row_source is an indexed source");
 
 }  // namespace penstock::inline v0_1
 

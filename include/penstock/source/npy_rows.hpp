@@ -5,11 +5,10 @@
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -19,12 +18,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -32,41 +29,27 @@ namespace detail {
 
 /// The files of an array that is cut along its first length, and where their rows are.
 template <class T, class Storage>
-struct npy_files : known_files<Storage> {
-  using known_files<Storage>::known_files;
+struct npy_files : row_files<T, Storage> {
+  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
+                "penstock: npy_rows<T> needs a bool, integer or floating type; for a half-float type of your "
+                "own specialise penstock::npy_kind");
+  using row_files<T, Storage>::row_files;
 
-  extents row;
-  std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
+  static constexpr std::string_view source_name = "npy_rows";
+  static constexpr std::uint64_t mark = 0x6e7079;
+  static std::string type_name() { return detail::text({npy_kind<T>, sizeof(T)}); }
 
-  /// Reads the headers. `wanted` is the shape of a row where the type knows it.
   void read(const extents* wanted) {
-    auto session = this->where.connect();
-    std::vector<manifest::shard> entries;
-    for (std::size_t i = 0; i < this->where.names().size(); ++i) {
-      const auto object = static_cast<object_id>(i);
-      const std::string& path = this->where.names()[i];
-      try {
-        const object_signature signature = session.signature(object);
-        const std::uint64_t rows = add(session, object, signature.size, wanted);
-        entries.push_back(
-            {path, signature.size, rows, rows * row_bytes, hash_of_file(session, object, signature.size)});
-        this->objects.push_back(object);
-        this->signatures.push_back(signature);
-      } catch (error& e) {
-        e.in_file(path);
-        throw;
-      }
-    }
-    this->shards = manifest(std::move(entries));
+    this->read_each(wanted, "this npy file", [](auto& session, object_id object, std::uint64_t size) {
+      return find(session, object, size);
+    });
   }
 
  private:
   static constexpr std::uint64_t longest_header = 1_MiB;
 
-  // The number of rows of a file.
   template <class Session>
-  std::uint64_t add(Session& session, object_id object, std::uint64_t size, const extents* wanted) {
+  static stored_rows find(Session& session, object_id object, std::uint64_t size) {
     buffer room;
     const bytes_view start = range_of(session, object, 0, std::min<std::uint64_t>(size, 12), room);
     const npy_header header =
@@ -78,16 +61,7 @@ struct npy_files : known_files<Storage> {
                                  "', which is ", expected, " bytes, but ", size - header.data_offset,
                                  " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
-    const extents found = header.shape.drop_front();
-    if (begins.empty()) row = wanted != nullptr ? *wanted : found;
-    if (!(found == row))
-      throw error(errc::shape, {"the rows of this npy file have shape ", to_string(found), ", and ",
-                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
-                                wanted != nullptr ? "" : this->where.names().front()})
-          .at_offset(8);
-    row_bytes = sizeof(T) * row.elements();
-    begins.push_back(header.data_offset);
-    return header.shape[0];
+    return {header.shape, header.data_offset, 8};
   }
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
@@ -126,99 +100,11 @@ struct npy_files : known_files<Storage> {
   }
 };
 
-template <std::uint64_t... Lengths>
-struct row_shape {
-  using type = known_shape<Lengths...>;
-  static constexpr const extents* wanted = &type::static_shape;
-  static constexpr type of(const extents&) noexcept { return {}; }
-};
-template <>
-struct row_shape<> {
-  using type = given_shape;
-  static constexpr const extents* wanted = nullptr;
-  static type of(const extents& found) noexcept { return {found}; }
-};
-
 }  // namespace detail
 
 /// The source that `npy_rows` makes of npy files.
 template <class T, storage Storage, std::uint64_t... Lengths>
-class npy_row_source {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
-                "penstock: npy_rows<T> needs a bool, integer or floating type; for a half-float type of your "
-                "own specialise penstock::npy_kind");
-
-  using files = detail::npy_files<T, Storage>;
-  using shape = detail::row_shape<Lengths...>;
-
- public:
-  using penstock_part = source_tag;
-  using element = detail::stored_array<T, typename shape::type, typename Storage::session>;
-  static constexpr std::string_view source_name = "npy_rows";
-
-  class reader {
-   public:
-    struct worker {
-      buffer scratch;
-    };
-    explicit reader(std::shared_ptr<const files> known) : known_(std::move(known)), open_(known_) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = open_.locate(p.index);
-      const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
-      try {
-        sink(element(shape::of(known_->row), open_.session(place.shard), known_->objects[place.shard], offset,
-                     w.scratch));
-      } catch (error& e) {
-        e.in_file(known_->path(place.shard)).at_offset(offset);
-        throw;
-      }
-    }
-    /// The file and the number of the row in it: "features.npy:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = open_.locate(index);
-      return detail::text({known_->path(place.shard), ":", place.sample});
-    }
-    void will_need(std::uint64_t index) const noexcept {
-      if (index >= known_->shards.samples()) return;
-      const manifest::place place = known_->shards.locate(index);
-      open_.will_need(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
-                      known_->row_bytes);
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->row_bytes; }
-
-   private:
-    std::shared_ptr<const files> known_;
-    detail::open_files<Storage> open_;
-  };
-
-  explicit npy_row_source(Storage where) {
-    std::shared_ptr<files> known(new files(std::move(where)));
-    known->read(shape::wanted);
-    known_ = std::move(known);
-  }
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
-  /// The shape of a row: that of the files without their first length.
-  [[nodiscard]] const extents& row() const noexcept { return known_->row; }
-  /// Of each file's name, size, rows and first and last 4 KiB.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ 0x6e7079);
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"npy_rows(", known_->objects.size(), " files): ", size(), " rows of ",
-                         to_string(known_->row), " '", npy_kind<T>, sizeof(T), "'"});
-  }
-  [[nodiscard]] reader open() const { return reader(known_); }
-
- private:
-  std::shared_ptr<const files> known_;
-};
+using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Storage, Lengths...>;
 
 /// The rows of numpy's `.npy` files along their first length, all files as one dataset.
 ///

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock/source/safetensors.hpp needs nlohmann-json: link penstock::json"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/row_source.hpp>
+#include <penstock/source/detail/safetensors_header.hpp>
+#include <penstock/source/detail/stored_files.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/mapped_file.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// How safetensors calls a type; empty for one that it does not have. For a half-float type of your own:
+/// `template <> inline constexpr std::string_view penstock::safetensors_dtype<bfloat> = "BF16";`
+template <class T>
+inline constexpr std::string_view safetensors_dtype = [] {
+  using namespace std::string_view_literals;
+  if constexpr (std::same_as<T, bool>)
+    return "BOOL"sv;
+  else if constexpr (std::same_as<T, float>)
+    return "F32"sv;
+  else if constexpr (std::same_as<T, double>)
+    return "F64"sv;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? "I8"sv : sizeof(T) == 2 ? "I16"sv : sizeof(T) == 4 ? "I32"sv : "I64"sv;
+  else if constexpr (std::unsigned_integral<T>)
+    return sizeof(T) == 1 ? "U8"sv : sizeof(T) == 2 ? "U16"sv : sizeof(T) == 4 ? "U32"sv : "U64"sv;
+  else
+    return ""sv;
+}();
+
+namespace detail {
+
+template <class T>
+concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_copyable_v<T>;
+
+/// The header of an object of a session.
+template <class Session>
+[[nodiscard]] safetensors_header safetensors_header_of(Session& session, object_id object,
+                                                       std::uint64_t size) {
+  static_assert(std::endian::native == std::endian::little,
+                "penstock: safetensors files are little-endian, and are shown as they lie");
+  buffer room;
+  const std::uint64_t length =
+      safetensors_header_bytes(range_of(session, object, 0, std::min<std::uint64_t>(size, 8), room), size);
+  return read_safetensors_header(range_of(session, object, 8, length, room), size);
+}
+
+/// The entry of a tensor that must be there, and be of a type.
+[[nodiscard]] inline const safetensors_entry& safetensors_tensor(const safetensors_header& header,
+                                                                 std::string_view name,
+                                                                 std::string_view dtype = {}) {
+  const auto found = header.tensors.find(name);
+  if (found == header.tensors.end()) {
+    std::string known;
+    for (const auto& [other, entry] : header.tensors) {
+      if (known.size() > 100) {
+        known += ", ...";
+        break;
+      }
+      known.append(known.empty() ? "" : ", ").append(other);
+    }
+    throw error(errc::missing, {"the safetensors file has no tensor '", name, "'; it has: ", known})
+        .at_offset(8);
+  }
+  if (!dtype.empty() && found->second.dtype != dtype)
+    throw error(errc::format, {"the tensor '", name, "' of the safetensors file is of ", found->second.dtype,
+                               ", but ", dtype, " was asked for; see safetensors_dtype"})
+        .at_offset(found->second.begin);
+  return found->second;
+}
+
+template <class T, class Storage>
+struct safetensors_files : row_files<T, Storage> {
+  static_assert(safetensors_type<T>,
+                "penstock: safetensors_rows<T> needs a bool, integer or floating type; for a half-float type "
+                "of your own specialise penstock::safetensors_dtype");
+
+  static constexpr std::string_view source_name = "safetensors_rows";
+  static constexpr std::uint64_t mark = 0x7361666574656e;
+  static constexpr std::string_view type_name() noexcept { return safetensors_dtype<T>; }
+
+  std::string name;
+
+  safetensors_files(Storage given, std::string_view tensor)
+      : row_files<T, Storage>(std::move(given)), name(tensor) {}
+
+  void read(const extents* wanted) {
+    this->read_each(
+        wanted, "this tensor", [this](auto& session, object_id object, std::uint64_t size) -> stored_rows {
+          const safetensors_header header = safetensors_header_of(session, object, size);
+          const auto& entry = safetensors_tensor(header, name, safetensors_dtype<T>);
+          if (entry.shape.rank() == 0)
+            throw error(errc::format, {"the tensor '", name, "' is one number, which has no rows"})
+                .at_offset(entry.begin);
+          return {entry.shape, entry.begin, entry.begin};
+        });
+  }
+};
+
+}  // namespace detail
+
+/// A safetensors file, mapped: its tensors by name.
+///
+///     const safetensors_file weights("model.safetensors");
+///     const auto bias = weights.tensor<float>("layers.0.bias");     // a view of the mapping
+///
+/// In: the path of a file. Out: views, which live as long as this or a copy of it; copies share the mapping.
+/// Cost: making it reads the header, at most 100 MB of JSON; a tensor is a search by name.
+/// Throws, with file and offset, `errc::format` for a header that does not describe the file exactly:
+/// lengths, offsets and sizes that disagree, gaps, bytes that two tensors share, names that are there twice,
+/// types or keys that the format does not have, more than eight lengths; `errc::limit` for a header of more
+/// than 100,000,000 bytes; `errc::missing` for a name that is not there; `errc::io`.
+/// Threads: const members may be called from any number.
+/// Source: safetensors, README.md ("Format") and safetensors/src/tensor.rs.
+class safetensors_file {
+ public:
+  explicit safetensors_file(std::string path, mapped_file_options options = {})
+      : path_(std::move(path)),
+        session_(mapped_file(std::vector<std::string>{path_}, options).connect()),
+        header_(read()) {}
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// All tensors, by name.
+  [[nodiscard]] const std::map<std::string, safetensors_entry, std::less<>>& tensors() const noexcept {
+    return header_.tensors;
+  }
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const noexcept {
+    return header_.metadata;
+  }
+
+  /// The values of a tensor. `errc::format` where it is of another type, or lies at an address that is no
+  /// multiple of `alignof(T)`; `bytes` has it in any case.
+  template <class T>
+  [[nodiscard]] tensor_view<const T> tensor(std::string_view name) const {
+    static_assert(
+        detail::safetensors_type<T>,
+        "penstock: tensor<T> needs a bool, integer or floating type; for a half-float type of your own "
+        "specialise penstock::safetensors_dtype");
+    return placed([&]() -> tensor_view<const T> {
+      const safetensors_entry& entry = detail::safetensors_tensor(header_, name, safetensors_dtype<T>);
+      const bytes_view found = session_.view(0, entry.begin, entry.bytes);
+      if (reinterpret_cast<std::uintptr_t>(found.data()) % alignof(T) != 0)
+        throw error(errc::format,
+                    {"the tensor '", name, "' begins at a place that is no multiple of ", alignof(T),
+                     ": save the file again with a writer that aligns, or copy bytes()"})
+            .at_offset(entry.begin);
+      if constexpr (std::same_as<T, bool>) {
+        // another byte in a bool is undefined behaviour
+        const auto bad =
+            std::find_if(found.begin(), found.end(), [](std::byte b) { return b > std::byte{1}; });
+        if (bad != found.end())
+          throw error(errc::format, {"the tensor '", name, "' has a BOOL that is neither 0 nor 1"})
+              .at_offset(entry.begin + static_cast<std::uint64_t>(bad - found.begin()));
+      }
+      return {reinterpret_cast<const T*>(found.data()), entry.shape};
+    });
+  }
+  /// The bytes of a tensor of any type.
+  [[nodiscard]] bytes_view bytes(std::string_view name) const {
+    return placed([&] {
+      const safetensors_entry& entry = detail::safetensors_tensor(header_, name);
+      return session_.view(0, entry.begin, entry.bytes);
+    });
+  }
+  /// Throws where views may have shown what is not the file's; see `mapped_file_options::guarded`.
+  void confirm() const { session_.confirm(0); }
+
+ private:
+  detail::safetensors_header read() {
+    return placed([this] {
+      auto header = detail::safetensors_header_of(session_, 0, session_.size(0));
+      session_.confirm(0);
+      return header;
+    });
+  }
+  template <class F>
+  auto placed(F&& f) const -> decltype(f()) {
+    try {
+      return f();
+    } catch (error& e) {
+      session_.confirm(0);
+      e.in_file(path_);
+      throw;
+    }
+  }
+
+  std::string path_;
+  mapped_file::session session_;
+  detail::safetensors_header header_;
+};
+
+/// The source that `safetensors_rows` makes of safetensors files.
+template <class T, storage Storage, std::uint64_t... Lengths>
+using safetensors_row_source =
+    detail::row_source<detail::safetensors_files<T, Storage>, T, Storage, Lengths...>;
+
+/// The rows of one tensor of safetensors files along its first length, all files as one dataset.
+///
+///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
+///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
+///
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, the same in all
+/// files.
+/// Out, kind, cost, threads: as `npy_rows`.
+/// Throws as `safetensors_file`; `errc::format` for another type than `T` and for a tensor without a length;
+/// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
+/// for a file that was changed after the plan was made.
+/// Source: safetensors, README.md ("Format").
+template <class T, std::uint64_t... Lengths, storage Storage>
+[[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,
+                                                                              std::string_view tensor) {
+  return safetensors_row_source<T, Storage, Lengths...>(std::move(where), tensor);
+}
+template <class T, std::uint64_t... Lengths>
+[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(std::string_view pattern,
+                                                                                  std::string_view tensor) {
+  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), tensor);
+}
+
+static_assert(indexed_source<safetensors_row_source<float, mapped_file>>,
+              "safetensors_row_source is an indexed source");
+
+}  // namespace penstock::inline v0_1
