@@ -13,6 +13,7 @@ COMPONENTS = {
     "bz2": ("bzip2", "[>=1.0.8 <2]", ["bz2"]),
     "xz": ("xz_utils", "[>=5.2 <6]", ["lzma"]),
     "json": ("nlohmann_json", "[>=3.9 <4]", []),
+    "yaml": ("libyaml", "[>=0.2.5 <1]", ["yaml"]),
     "fmt": ("fmt", "[>=9.1 <13]", ["fmt"]),
     "range_v3": ("range-v3", "[>=0.12 <1]", []),
     "asio": ("asio", "[>=1.22 <2]", []),

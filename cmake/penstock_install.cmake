@@ -31,5 +31,5 @@ install(
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLz4.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockZstd.cmake
         ${PROJECT_SOURCE_DIR}/cmake/FindPenstockDeflate.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLz4.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockYaml.cmake
   DESTINATION ${penstock_package_dir})

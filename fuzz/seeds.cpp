@@ -287,6 +287,16 @@ void tensors(folder& out) {
   add(0, R"({"a":{"dtype":"F64","shape":[0,5],"data_offsets":[0,0]}})", 0);
 }
 
+void metadata(folder& out) {
+  const auto add = [&out](const std::string& info, const std::string& split) {
+    out.add("energon", two_files(info, split));
+  };
+  const std::string info = R"({"energon_version": "7", "shard_counts": {"a-0.tar": 1, "a-1.tar": 2}})";
+  add(info, "split_parts:\n  train:\n  - a-{0..1}.tar\n  val: []\nexclude: []\n");
+  add(info, R"({"split_parts": {"train": ["a-0.tar"]}, "exclude": ["a-1.tar", "a-0.tar/key"]})");
+  add("shard_counts:\n  'a-0.tar': 1\n", "split_parts: {train: [a-0.tar, &x b, *x]}\n---\n...\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -303,5 +313,6 @@ int main(int argc, char** argv) {
   texts(out);
   tokens(out);
   tensors(out);
+  metadata(out);
   return 0;
 }

@@ -52,6 +52,7 @@ install_missing() {
     have_header bzlib.h || wanted+=(libbz2-dev)
     have_header lzma.h || wanted+=(liblzma-dev)
     have_header nlohmann/json.hpp || wanted+=(nlohmann-json3-dev)
+    have_header yaml.h || wanted+=(libyaml-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header asio/version.hpp || wanted+=(libasio-dev)

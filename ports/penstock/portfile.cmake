@@ -12,6 +12,7 @@ vcpkg_check_features(
            bz2 PENSTOCK_ENABLE_BZ2
            xz PENSTOCK_ENABLE_XZ
            json PENSTOCK_ENABLE_JSON
+           yaml PENSTOCK_ENABLE_YAML
            fmt PENSTOCK_ENABLE_FMT
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO

@@ -17,8 +17,8 @@ namespace penstock::inline v0_1 {
 /// `energon`    holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
 ///
 /// What other programs wrote must be there and agree with its shard: else errc::missing or errc::format with
-/// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is not read: its
-/// offsets are in an SQLite database, and repeat what the `.idx` says.
+/// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is read by
+/// `energon`, but for its offsets: they are in an SQLite database, and repeat what the `.idx` says.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon };
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<yaml.h>)
+#error "penstock/source/energon.hpp needs libyaml: link penstock::yaml"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/detail/yaml_document.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/storage/braces.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What Energon's metadata says of one part of a dataset.
+struct energon_part {
+  std::vector<std::string> paths;             ///< the shards, in their order
+  std::vector<std::uint64_t> samples;         ///< in each
+  std::vector<std::string> excluded_samples;  ///< "shard/key", of any part
+};
+
+namespace detail {
+
+/// Reads `.nv-meta` of a folder.
+class energon_reader {
+ public:
+  explicit energon_reader(std::string folder) : folder_(std::move(folder)), meta_(folder_ + "/.nv-meta/") {}
+
+  [[nodiscard]] energon_part read(std::string_view part) {
+    const auto counts = shard_counts();
+    const yaml_node split = first_of("split.yaml", "split.json");
+    energon_part made;
+    std::unordered_set<std::string> excluded;
+    if (const yaml_node* const said = split.find("exclude")) {
+      for (std::string& name : names(*said, "exclude")) {
+        if (!counts.contains(name) && name.find('/') != std::string::npos)
+          made.excluded_samples.push_back(name);
+        excluded.insert(std::move(name));
+      }
+    }
+    const yaml_node& parts = member(split, "split_parts", yaml_node::kind::map, "a map");
+    const yaml_node* const wanted = parts.find(part);
+    if (wanted == nullptr) {
+      std::string known;
+      for (const std::string& name : parts.keys) known.append(known.empty() ? "" : ", ").append(name);
+      throw error(errc::missing, {"the dataset has no part '", part, "'; it has: ", known}).in_file(path_);
+    }
+    for (const std::string& name : names(*wanted, "split_parts")) {
+      if (excluded.contains(name)) continue;
+      const auto count = counts.find(name);
+      if (count == counts.end())
+        fail(*wanted, "names the shard '" + name + "', which the dataset's .info does not; prepare it again");
+      made.paths.push_back(folder_ + "/" + name);
+      made.samples.push_back(count->second);
+    }
+    if (made.paths.empty()) fail(*wanted, "leaves no shard for the part '" + std::string(part) + "'");
+    return made;
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = 64_MiB;
+
+  /// The first of two files that is there.
+  [[nodiscard]] yaml_node first_of(const char* name, const char* other) {
+    path_ = meta_ + name;
+    if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
+      path_ = meta_ + other;
+    const regular_file opened(path_);
+    if (opened.size() > most_bytes)
+      throw error(errc::limit, "a description of a dataset may not have more than 64 MiB").in_file(path_);
+    buffer bytes(static_cast<std::size_t>(opened.size()));
+    opened.read(bytes.span());
+    try {
+      yaml_node made = yaml_document::read(bytes.view());
+      if (made.what != yaml_node::kind::map) fail(made, "is not a map");
+      return made;
+    } catch (error& e) {
+      e.in_file(path_);
+      throw;
+    }
+  }
+
+  [[nodiscard]] std::unordered_map<std::string, std::uint64_t> shard_counts() {
+    const yaml_node info = first_of(".info.json", ".info.yaml");
+    const yaml_node& all = member(info, "shard_counts", yaml_node::kind::map, "a map");
+    std::unordered_map<std::string, std::uint64_t> counts;
+    for (std::size_t i = 0; i < all.keys.size(); ++i) {
+      const std::string& text = all.items[i].text;
+      std::uint64_t count = 0;
+      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+      if (all.items[i].what != yaml_node::kind::text || code != std::errc{} ||
+          end != text.data() + text.size())
+        fail(all.items[i], "has no number of samples for the shard '" + all.keys[i] + "'");
+      check_name(all.items[i], all.keys[i]);
+      counts.emplace(all.keys[i], count);
+    }
+    return counts;
+  }
+
+  /// Shards lie in the folder: a description must not make us read other files.
+  void check_name(const yaml_node& at, std::string_view name) const {
+    bool leads_out = name.empty() || name.front() == '/' || name.find('\0') != std::string_view::npos;
+    for (std::size_t begin = 0; begin <= name.size();) {
+      const std::size_t end = std::min(name.find('/', begin), name.size());
+      leads_out = leads_out || name.substr(begin, end - begin) == "..";
+      begin = end + 1;
+    }
+    if (leads_out) fail(at, "names a shard outside of the dataset's folder: '" + std::string(name) + "'");
+  }
+
+  /// The texts of a list, their braces expanded.
+  [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key) const {
+    if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");
+    std::vector<std::string> made;
+    for (const yaml_node& one : list.items) {
+      if (one.what != yaml_node::kind::text)
+        fail(one, std::string("has a '") + key + "' with what is no name");
+      try {
+        for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
+      } catch (const error& e) {  // an argument to that function; here bytes of a file
+        throw error(errc::format, e.message()).in_file(path_).at_offset(one.offset);
+      }
+      if (made.size() > most_names)
+        throw error(errc::limit, {"a description may not name more than ", most_names, " shards"})
+            .in_file(path_)
+            .at_offset(one.offset);
+    }
+    return made;
+  }
+  static constexpr std::size_t most_names = 10'000'000;
+
+  [[nodiscard]] const yaml_node& member(const yaml_node& map, const char* key, yaml_node::kind kind,
+                                        const char* wanted) const {
+    const yaml_node* const found = map.find(key);
+    if (found == nullptr || found->what != kind)
+      fail(map, std::string("has no '") + key + "' that is " + wanted);
+    return *found;
+  }
+
+  [[noreturn]] void fail(const yaml_node& at, const std::string& what) const {
+    throw error(errc::format, "the description " + what).in_file(path_).at_offset(at.offset);
+  }
+
+  std::string folder_, meta_;
+  std::string path_;  // of the file that was read last
+};
+
+}  // namespace detail
+
+/// What `.nv-meta` of a dataset that Megatron-Energon prepared says of one part, such as "train": its shards
+/// in their order, and how many samples are in each.
+///
+/// In: the dataset's folder and the name of the part. Read are `.info.json` or `.info.yaml`, and `split.yaml`
+/// or `split.json`, as plain data: at most 64 MiB each, 16 deep, no aliases. Braces in names are expanded;
+/// shards in `exclude` are left out. `index.sqlite` is not read: what it says of offsets the shards say
+/// themselves.
+/// Throws, with the file: `errc::io`; `errc::format`, with the offset, for what is not such a description,
+/// for a shard of a part without a number of samples and for names that lead out of the folder;
+/// `errc::missing` for a part that is not there, with those that are; `errc::limit`.
+/// Source: Megatron-Energon, structs.py and metadata.py of its webdataset flavour.
+[[nodiscard]] inline energon_part read_energon_part(const std::string& folder, std::string_view part) {
+  return detail::energon_reader(folder).read(part);
+}
+
+/// One part of a dataset that Megatron-Energon prepared: a `webdataset` over its shards, which must hold as
+/// many samples as the metadata says.
+///
+///     auto samples = energon("/data/coco", "train") | shuffle(seed) | decode<field<"jpg", identity>>;
+///
+/// In: the dataset's folder, the name of the part, and the choices of `webdataset`; with
+/// `index_policy::energon`
+/// its own `.tar.idx` are used. Out, kind, guarantees, cost, threads: as `webdataset`.
+/// Throws as `read_energon_part` and `webdataset`; `errc::format` with both files for a shard with another
+/// number of samples; `errc::argument` where `exclude` names single samples, which a source that is indexed
+/// does not leave out: `webdataset(read_energon_part(...).paths)` with a `filter` does.
+[[nodiscard]] inline webdataset<file> energon(const std::string& folder, std::string_view part,
+                                              webdataset_options options = {}) {
+  energon_part said = read_energon_part(folder, part);
+  if (!said.excluded_samples.empty()) {
+    throw error(errc::argument,
+                {"the split excludes single samples, '", said.excluded_samples.front(),
+                 "' for one: write webdataset(read_energon_part(...).paths) and a filter by key"})
+        .in_file(folder + "/.nv-meta");
+  }
+  webdataset<file> data(std::move(said.paths), options);
+  for (std::size_t i = 0; i < said.samples.size(); ++i) {
+    const manifest::shard& found = data.manifest().shards()[i];
+    if (found.samples == said.samples[i]) continue;
+    throw error(errc::format,
+                {"the metadata in ", folder, "/.nv-meta says that the shard ", found.name, " has ",
+                 said.samples[i], " samples, and it has ", found.samples, "; prepare the dataset again"})
+        .in_file(found.name);
+  }
+  return data;
+}
+
+}  // namespace penstock::inline v0_1
