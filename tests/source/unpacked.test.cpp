@@ -224,13 +224,13 @@ TEST_CASE("source/unpacked: damage, bombs and what nothing unpacks are one error
     return names == std::vector<std::string>{"t.tar", "t.tar.gz", "t.tar.gz.penstock-unpacked.record"};
   };
 
-  const auto bomb = problem_of(packed, {.folder = {}, .limit = size - 1, .threads = 1});
+  const auto bomb = problem_of(packed, {.limit = size - 1, .threads = 1});
   CHECK((bomb.code() == penstock::errc::limit));
   CHECK(bomb.file() == packed.string());
   CHECK(bomb.offset() == size - 1);
   CHECK_THAT(bomb.what(), penstock_test::contains("raise unpacked_options::limit"));
   CHECK(leaves_nothing());
-  CHECK(any_unpacked(packed, {.folder = {}, .limit = size, .threads = 1}).size() == 1);
+  CHECK(any_unpacked(packed, {.limit = size, .threads = 1}).size() == 1);
   fs::remove(packed.string() + ".penstock-unpacked");
 
   fs::resize_file(packed, fs::file_size(packed) - 3);
@@ -311,7 +311,7 @@ TEST_CASE("source/unpacked: a process that is killed leaves nothing that is used
     const pid_t child = ::fork();
     if (child == 0) {
       try {
-        (void)penstock::unpacked<killed_gzip>(packed, {.folder = {}, .threads = 1});
+        (void)penstock::unpacked<killed_gzip>(packed, {.threads = 1});
       } catch (...) {
       }
       ::_exit(1);
@@ -348,8 +348,7 @@ TEST_CASE("source/unpacked: processes and threads that want one copy at once mak
     if (child == 0) {
       bool right = false;
       try {
-        right = backward_listing(
-                    webdataset(any_unpacked(packed, {.folder = {}, .threads = 1}), {.threads = 1})) == lines;
+        right = backward_listing(webdataset(any_unpacked(packed, {.threads = 1}), {.threads = 1})) == lines;
       } catch (...) {
       }
       ::_exit(right ? 0 : 1);
@@ -370,7 +369,7 @@ TEST_CASE("source/unpacked: processes and threads that want one copy at once mak
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       try {
-        const auto copies = penstock::unpacked<counted_gzip>(packed, {.folder = {}, .threads = 1});
+        const auto copies = penstock::unpacked<counted_gzip>(packed, {.threads = 1});
         if (fs::file_size(copies[0]) != fs::file_size(dir / "t.tar")) ++wrong;
       } catch (...) {
         ++wrong;

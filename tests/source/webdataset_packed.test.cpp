@@ -13,6 +13,7 @@
 #include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/source/unpacked.hpp>
 
 #include <cstddef>
 #include <filesystem>
@@ -95,20 +96,33 @@ TEST_CASE(
 }
 
 TEST_CASE("source/webdataset_packed: a bomb costs no more than the limit") {
-  if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   raw_tar().header("a.bin", 0).patch(124, "00777777777").save((dir / "head").string());
-  REQUIRE(penstock_test::run_program("(cat " + (dir / "head").string() +
-                                     "; head -c 134217727 /dev/zero) | gzip -1 >" +
-                                     (dir / "t.tar.gz").string())
-              .status == 0);
-  try {
-    (void)forward_listing(any_stream(dir / "t.tar.gz", {.limit = 1u << 20}));
-    FAIL("read a bomb");
-  } catch (const penstock::error& e) {
-    CHECK((e.code() == penstock::errc::limit));
-    CHECK(e.offset() == 0);
-    CHECK(e.key() == "a");
+  for (const std::string program : programs) {
+    INFO(program);
+    if (!penstock_test::have_program(program, program + " --version </dev/null")) continue;
+    const std::string packed = (dir / (program + ".tar")).string();
+    REQUIRE(penstock_test::run_program("(cat " + (dir / "head").string() +
+                                       "; head -c 134217727 /dev/zero) | " + program + " -1 -c >" + packed)
+                .status == 0);
+    CHECK(fs::file_size(packed) < 2'000'000);
+    try {
+      (void)forward_listing(any_stream(packed, {.limit = 1u << 20}));
+      FAIL("read a bomb");
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == penstock::errc::limit));
+      CHECK(e.offset() == 0);
+      CHECK(e.key() == "a");
+    }
+    try {
+      (void)penstock::unpacked<penstock::unpack_gzip, penstock::unpack_zstd, penstock::unpack_lz4,
+                               penstock::unpack_bzip2, penstock::unpack_xz>(packed, {.limit = 1u << 20});
+      FAIL("unpacked a bomb");
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == penstock::errc::limit));
+      CHECK(e.file() == packed);
+    }
+    CHECK_FALSE(fs::exists(packed + ".penstock-unpacked"));
   }
 }
 

@@ -28,7 +28,7 @@ namespace penstock::inline v0_1 {
 /// Choices of `unpacked`.
 struct unpacked_options {
   /// Where copies are kept; empty is beside each packed file. It is made where it is missing.
-  std::string folder;
+  std::string folder = {};
   /// The most bytes that one file may have unpacked: what a hostile one can cost of the disk.
   std::uint64_t limit = 16_GiB;
   /// Threads that unpack, each a file; 0 is one for each processor.
