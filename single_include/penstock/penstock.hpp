@@ -13190,8 +13190,8 @@ inline constinit guarded_ranges guarded_ranges::process_{};
 /// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
 /// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
 /// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a few
-/// microseconds.
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a signal
+/// and a call of mmap.
 /// Threads: any number may read, also when the signal comes. Throws std::bad_alloc.
 /// `mapped_file_options::guarded` is the way to use it; by itself it serves mappings of your own.
 class sigbus_guard {
@@ -17066,7 +17066,7 @@ template <unpacker... Unpack>
 /// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
 /// first of them. Copies are removed by whoever has no more use for them; the records, too.
 /// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
-/// two looks at files and a read of 64 bytes for each. Memory: 1.5 MiB a thread, and what the unpackers need.
+/// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
 /// docs/index.md has measured numbers.
 /// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
 /// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to

@@ -102,7 +102,7 @@ template <unpacker... Unpack>
 /// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
 /// first of them. Copies are removed by whoever has no more use for them; the records, too.
 /// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
-/// two looks at files and a read of 64 bytes for each. Memory: 1.5 MiB a thread, and what the unpackers need.
+/// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
 /// docs/index.md has measured numbers.
 /// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
 /// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to

@@ -139,8 +139,8 @@ inline constinit guarded_ranges guarded_ranges::process_{};
 /// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
 /// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
 /// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a few
-/// microseconds.
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a signal
+/// and a call of mmap.
 /// Threads: any number may read, also when the signal comes. Throws std::bad_alloc.
 /// `mapped_file_options::guarded` is the way to use it; by itself it serves mappings of your own.
 class sigbus_guard {
