@@ -5,6 +5,7 @@ from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 
 # component: (the package it needs, versions, the library of the system where [platform_requires] names the package)
+# None: there is no package, the library is the system's.
 COMPONENTS = {
     "zstd": ("zstd", "[>=1.4 <2]", ["zstd"]),
     "gzip": ("libdeflate", "[>=1.10 <2]", ["deflate"]),
@@ -13,6 +14,7 @@ COMPONENTS = {
     "bz2": ("bzip2", "[>=1.0.8 <2]", ["bz2"]),
     "xz": ("xz_utils", "[>=5.2 <6]", ["lzma"]),
     "json": ("nlohmann_json", "[>=3.9 <4]", []),
+    "cuda": (None, None, ["cudart"]),
 }
 
 
@@ -35,7 +37,7 @@ class PenstockConan(ConanFile):
 
     def requirements(self):
         for name, (package, versions, _) in COMPONENTS.items():
-            if self.options.get_safe(f"with_{name}"):
+            if package and self.options.get_safe(f"with_{name}"):
                 self.requires(f"{package}/{versions}", transitive_headers=True)
 
     def validate(self):

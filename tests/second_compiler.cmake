@@ -13,6 +13,17 @@ foreach(directory IN LISTS catch_includes)
   endif()
 endforeach()
 
+# The test of device/cuda.hpp with the fake runtime, and the header itself where the toolkit is.
+if(TARGET penstock::cuda)
+  get_target_property(cuda_includes CUDA::cudart INTERFACE_INCLUDE_DIRECTORIES)
+else()
+  set(cuda_includes ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_cuda)
+endif()
+foreach(directory IN LISTS cuda_includes)
+  list(APPEND includes -isystem ${directory})
+endforeach()
+list(APPEND test_files device/cuda.test.cpp)
+
 file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 set(sources "")
 foreach(file IN LISTS examples)

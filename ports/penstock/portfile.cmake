@@ -11,7 +11,8 @@ vcpkg_check_features(
            lz4 PENSTOCK_ENABLE_LZ4
            bz2 PENSTOCK_ENABLE_BZ2
            xz PENSTOCK_ENABLE_XZ
-           json PENSTOCK_ENABLE_JSON)
+           json PENSTOCK_ENABLE_JSON
+           cuda PENSTOCK_ENABLE_CUDA)
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS ${options} -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF

@@ -434,6 +434,10 @@ class tensor_view {
 
   constexpr tensor_view() = default;
   constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
@@ -448,11 +452,6 @@ class tensor_view {
   [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
     return {data_ + i * static_cast<std::size_t>(row.elements()), row};
-  }
-  constexpr operator tensor_view<const T>() const noexcept
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, shape_};
   }
 
  private:
@@ -776,9 +775,13 @@ class piece {
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
     requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
-    value_ = static_cast<std::uint64_t>(number);
-    if (kind_ == kind::negative) value_ = 0 - value_;
+  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
+    if constexpr (std::is_signed_v<T>) {
+      if (number < 0) {
+        kind_ = kind::negative;
+        value_ = 0 - value_;
+      }
+    }
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
@@ -2886,13 +2889,17 @@ namespace penstock::inline v0_1 {
 
 /// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows,
 /// never in the steady state.
-///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or std::bad_alloc
+///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or it throws
 ///   deallocate(p, bytes)              noexcept
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
 ///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
+/// A session whose copies go on after `start` has two more:
+///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
+///                                     they are, if `start` was; a transfer that is destroyed waits by itself
+///   wait_on(transfer&, stream)        makes one more stream wait: `batch.on(stream)`
 template <class S>
 concept device_session =
     requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
@@ -4945,6 +4952,17 @@ class batch_handle {
       return payload_->columns.bytes(first_, slots_)[I].data();
   }
 
+  /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
+  /// this batch, and the batch's device memory is not written before `stream` has passed what was put on it
+  /// until the batch was dropped. The device's own stream needs no call.
+  template <class Stream>
+    requires requires(typename Core::engine_type::session_type& s,
+                      typename Core::engine_type::session_type::transfer& t,
+                      Stream given) { s.wait_on(t, given); }
+  void on(Stream stream) const {
+    core().engine.device().wait_on(payload_->transfer, stream);
+  }
+
  private:
   [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
 
@@ -6157,6 +6175,27 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// Begins to copy a block to its device, once.
+template <class Session, class Payload>
+void send(Session& device, Payload& p) {
+  if (p.transferred) return;
+  device.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
+  p.transferred = true;
+}
+template <class Session, class Payload>
+void arrive(Session& device, Payload& p) {
+  send(device, p);
+  device.wait(p.transfer);
+}
+/// Waits until no copy reads the memory of a block that was given back.
+template <class Session, class Payload>
+void settle(Session& device, Payload& p) {
+  if constexpr (requires { device.reuse(p.transfer); }) {
+    if (p.transferred) device.reuse(p.transfer);
+  }
+  p.transferred = false;
+}
+
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
   using type = host;
@@ -6424,7 +6463,7 @@ class direct_feed {
       cursor_.begin(at.epoch, cursor_inputs());
       cursor_place_ = {at.epoch, 0};
     }
-    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+    for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
   }
   void move_cursor(position at, std::vector<std::uint64_t>* indices) {
     reach(at);
@@ -6492,20 +6531,19 @@ class evaluator {
         evaluate_to_row(p, w, row, index_of(row), timed{});
         ++row;
       }
-      if (Light) {
+      if constexpr (Light) {
         while (row < last && !ring_.stopped()) {
           const std::uint64_t count = std::min(last - row, counts.run);
           counts.begin_run(index_of(row), count);
           write_light(p, part, w, row, row + count);
         }
-        counts.end_run();
-        return;
-      }
-      for (; row < last; ++row) {
-        if (ring_.stopped()) return;
-        const std::uint64_t index = index_of(row);
-        counts.begin_run(index, 1);
-        evaluate_to_row(p, w, row, index, untimed{});
+      } else {
+        for (; row < last; ++row) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = index_of(row);
+          counts.begin_run(index, 1);
+          evaluate_to_row(p, w, row, index, untimed{});
+        }
       }
       counts.end_run();
     } catch (...) {
@@ -7177,17 +7215,18 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ &&
-                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
-        p->columns.release();  // batches have grown: with fewer of them then
-        pool_.give_back(p);
-        return;
       }
       try {
+        detail::settle(device_, *p);
+        if (options_.memory && opened_ != delivered_ &&
+            account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+          p->columns.release();  // batches have grown: with fewer of them then
+          pool_.give_back(p);
+          return;
+        }
         prepare(*p);
       } catch (...) {
-        pool_.give_back(p);
-        request_stop();  // the feed has gone on and would leave this block out
+        lose(p);  // the feed has gone on and would leave this block out
         throw;
       }
       in_ring_[place(opened_)] = p;
@@ -7212,10 +7251,19 @@ class engine {
     payload_type* p = in_ring_[place(delivered_++)];
     largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
-    if constexpr (session_type::copies && parts::direct) send_ahead();
+    if constexpr (session_type::copies && parts::direct) {
+      try {
+        send_ahead();
+      } catch (...) {
+        lose(p);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
     return p;
   }
   void give_back(payload_type* p) noexcept { pool_.give_back(p); }
+  /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
+  void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
   /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
   template <class F>
@@ -7236,10 +7284,7 @@ class engine {
 
   /// Waits until a block that `next` gave is on its device.
   void arrive(payload_type& p) {
-    if constexpr (session_type::copies) {
-      send(p);
-      device_.wait(p.transfer);
-    }
+    if constexpr (session_type::copies) detail::arrive(device_, p);
   }
   /// Remembers the shapes that were found, for batches to come.
   void learn_from(const payload_type& p) noexcept { shapes_ = p.columns.shapes(); }
@@ -7411,7 +7456,6 @@ class engine {
   void prepare(payload_type& p) {
     p.clear_failure();
     p.rows = 0;
-    p.transferred = false;
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
@@ -7518,17 +7562,12 @@ class engine {
     }
   }
 
-  void send(payload_type& p) {
-    if (p.transferred) return;
-    device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-    p.transferred = true;
-  }
   /// Begins to copy batches that are ready and not yet asked for.
   void send_ahead() {
     for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
       payload_type& p = *in_ring_[place(s)];
       if (p.what != nullptr) return;
-      send(p);
+      detail::send(device_, p);
     }
   }
 
@@ -8048,7 +8087,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
     engine.learn_from(out);
-    engine.arrive(out);
+    try {
+      engine.arrive(out);
+    } catch (...) {
+      engine.request_stop();  // as where batches are written in place
+      throw;
+    }
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
@@ -8067,7 +8111,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
-    out.transferred = false;
+    detail::settle(engine.device(), out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(batch_size_, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
@@ -8231,8 +8275,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
         engine.learn_from(*p);
         engine.arrive(*p);
       } catch (...) {
-        engine.give_back(p);
-        engine.request_stop();  // what comes next is not what the consumer misses
+        engine.lose(p);  // what comes next is not what the consumer misses
         throw;
       }
     }

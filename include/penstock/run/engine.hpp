@@ -111,17 +111,18 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ &&
-                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
-        p->columns.release();  // batches have grown: with fewer of them then
-        pool_.give_back(p);
-        return;
       }
       try {
+        detail::settle(device_, *p);
+        if (options_.memory && opened_ != delivered_ &&
+            account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+          p->columns.release();  // batches have grown: with fewer of them then
+          pool_.give_back(p);
+          return;
+        }
         prepare(*p);
       } catch (...) {
-        pool_.give_back(p);
-        request_stop();  // the feed has gone on and would leave this block out
+        lose(p);  // the feed has gone on and would leave this block out
         throw;
       }
       in_ring_[place(opened_)] = p;
@@ -146,10 +147,19 @@ class engine {
     payload_type* p = in_ring_[place(delivered_++)];
     largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
-    if constexpr (session_type::copies && parts::direct) send_ahead();
+    if constexpr (session_type::copies && parts::direct) {
+      try {
+        send_ahead();
+      } catch (...) {
+        lose(p);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
     return p;
   }
   void give_back(payload_type* p) noexcept { pool_.give_back(p); }
+  /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
+  void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
   /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
   template <class F>
@@ -170,10 +180,7 @@ class engine {
 
   /// Waits until a block that `next` gave is on its device.
   void arrive(payload_type& p) {
-    if constexpr (session_type::copies) {
-      send(p);
-      device_.wait(p.transfer);
-    }
+    if constexpr (session_type::copies) detail::arrive(device_, p);
   }
   /// Remembers the shapes that were found, for batches to come.
   void learn_from(const payload_type& p) noexcept { shapes_ = p.columns.shapes(); }
@@ -345,7 +352,6 @@ class engine {
   void prepare(payload_type& p) {
     p.clear_failure();
     p.rows = 0;
-    p.transferred = false;
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
@@ -452,17 +458,12 @@ class engine {
     }
   }
 
-  void send(payload_type& p) {
-    if (p.transferred) return;
-    device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-    p.transferred = true;
-  }
   /// Begins to copy batches that are ready and not yet asked for.
   void send_ahead() {
     for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
       payload_type& p = *in_ring_[place(s)];
       if (p.what != nullptr) return;
-      send(p);
+      detail::send(device_, p);
     }
   }
 
