@@ -141,6 +141,8 @@ def made_of_headers(room):
             short = prose if len(prose) <= 260 or not first else first.group(0)
             if short != prose or members:
                 longer.append((public, prose, members))
+            if not short and f"{public}_stage" in seen:
+                short = f"Makes a `{public}_stage`."
             declared = re.sub(r"\s*[{=;].*", "", without_templates(declaration))
             lines.append(f"| `{public}` | {cell(short) if short else '`' + cell(declared) + '`'} |")
         lines.append("")

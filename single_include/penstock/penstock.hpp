@@ -323,6 +323,7 @@ class record {
   [[no_unique_address]] storage_type storage_;
 };
 
+/// Any record, also by reference.
 template <class T>
 concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 
@@ -495,6 +496,7 @@ concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T
   a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
 };
 
+/// An array expression whose shape its type knows: written in place in the first batch already.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
@@ -828,6 +830,7 @@ namespace penstock::inline v0_1 {
 /// the bytes: they happen again on every run. `io` and `stopped` are not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
+/// The name of a kind, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
     case errc::format:
@@ -1636,17 +1639,23 @@ namespace penstock::inline v0_1 {
 ///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
 ///   ragged           all values one after another, with offsets
 struct stack_policy {};
+/// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
+/// A field's values stand one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
 
+/// An option of `batch`: all shapes must be equal. The default.
 inline constexpr stack_policy stack{};
+/// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: values of any length, and their offsets.
 inline constexpr ragged_policy ragged{};
 
 /// A policy for one field: `batch(64, collate<"txt">(ragged))`.
 template <class Name, class Policy>
 struct field_policy {};
 
+/// An option of `batch`: the policy of one field, `collate<"text">(ragged)`.
 template <fixed_string Name, class Policy>
 [[nodiscard]] constexpr auto collate(Policy) {
   return field_policy<name_of<Name>, Policy>{};
@@ -1759,6 +1768,7 @@ enum class guarantee : std::uint8_t {
   lockstep = 16
 };
 
+/// The name of a guarantee, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
     case guarantee::indexed:
@@ -2122,6 +2132,7 @@ struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
 struct poison_tag {};      ///< what a wrong expression yields
 
+/// A source, a stage, or stages joined: what names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
 
@@ -2136,6 +2147,7 @@ struct part_kind<T> {
 };
 }  // namespace detail
 
+/// A part of the kind that a tag names.
 template <class T, class Tag>
 concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 
@@ -2332,12 +2344,16 @@ class segment {
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
 template <class P>
 concept indexed = std::remove_cvref_t<P>::template keeps<guarantee::indexed>;
+/// Whether a plan gives the same sequence for the same seed.
 template <class P>
 concept deterministic = std::remove_cvref_t<P>::template keeps<guarantee::deterministic>;
+/// Whether a small state restores the exact sequence of a plan.
 template <class P>
 concept resumable = std::remove_cvref_t<P>::template keeps<guarantee::resumable>;
+/// Whether a plan's global steps have the same samples on any number of ranks.
 template <class P>
 concept elastic = std::remove_cvref_t<P>::template keeps<guarantee::elastic>;
+/// Whether all ranks do the same number of batches of a plan, known before reading.
 template <class P>
 concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 
@@ -2874,9 +2890,13 @@ inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t
 /// The inline namespace carries major and minor, so that two versions in one program are two types.
 namespace penstock::inline v0_1 {
 
+/// The first number of the version.
 inline constexpr int version_major = 0;
+/// The second: while the first is 0, it may change everything.
 inline constexpr int version_minor = 1;
+/// The third.
 inline constexpr int version_patch = 0;
+/// The three as a text.
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace penstock::inline v0_1
@@ -2894,7 +2914,7 @@ namespace penstock::inline v0_1 {
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
-///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
+///   data(transfer&, i)                const void*: where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
 /// A session whose copies go on after `start` has two more:
 ///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
@@ -2911,6 +2931,7 @@ concept device_session =
       { S::copies } -> std::convertible_to<bool>;
     };
 
+/// A value that is part of a plan; `connect()` makes the session that a run owns.
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {
   typename D::session;
@@ -3051,6 +3072,7 @@ enum class tail : std::uint8_t {
   keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
 };
 
+/// The name of a policy, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
     case tail::drop:
@@ -4667,6 +4689,7 @@ struct columns_of_plan<Plan, Session, false> {
 
 }  // namespace detail
 
+/// The columns of a plan's batches, in memory of a device's session.
 template <class Plan, class Session>
 using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
 
@@ -4972,6 +4995,7 @@ class batch_handle {
   mutable std::unique_ptr<std::uint8_t[]> mask_;
 };
 
+/// Any batch, also by reference.
 template <class T>
 concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 
@@ -5051,6 +5075,7 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
+/// The timed one.
 using timed = std::true_type;
 /// Untimed, and the source positions were computed beforehand with `look_up`.
 struct looked_up : std::false_type {};
@@ -5739,6 +5764,7 @@ class reader_front {
   Reader reader_;
 };
 
+/// `take` on samples of a forward source.
 template <class Up, class Item>
 class take_front {
  public:
@@ -5758,6 +5784,7 @@ class take_front {
   std::uint64_t count_, given_ = 0;
 };
 
+/// `skip` on samples of a forward source.
 template <class Up, class Item>
 class skip_front {
  public:
@@ -5777,6 +5804,7 @@ class skip_front {
   std::uint64_t count_, left_ = 0;
 };
 
+/// `repeat` on samples of a forward source.
 template <class Up, class Item>
 class repeat_front {
  public:
@@ -9001,6 +9029,7 @@ enum class bottleneck : std::uint8_t {
   jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
 };
 
+/// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
   constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
                                         "jitter-bound"};
@@ -10223,6 +10252,7 @@ concept forward_source =
       r.rewind(std::uint64_t{});
     };
 
+/// A dataset: indexed, or read forward.
 template <class S>
 concept source = indexed_source<S> || forward_source<S>;
 

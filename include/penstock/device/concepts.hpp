@@ -20,7 +20,7 @@ namespace penstock::inline v0_1 {
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
-///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
+///   data(transfer&, i)                const void*: where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
 /// A session whose copies go on after `start` has two more:
 ///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
@@ -37,6 +37,7 @@ concept device_session =
       { S::copies } -> std::convertible_to<bool>;
     };
 
+/// A value that is part of a plan; `connect()` makes the session that a run owns.
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {
   typename D::session;

@@ -163,6 +163,7 @@ class batch_handle {
   mutable std::unique_ptr<std::uint8_t[]> mask_;
 };
 
+/// Any batch, also by reference.
 template <class T>
 concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 
