@@ -5,6 +5,7 @@ from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 
 # component: (the package it needs, versions, the library of the system where [platform_requires] names the package)
+# None: there is no package, the library is the system's.
 COMPONENTS = {
     "zstd": ("zstd", "[>=1.4 <2]", ["zstd"]),
     "gzip": ("libdeflate", "[>=1.10 <2]", ["deflate"]),
@@ -18,6 +19,7 @@ COMPONENTS = {
     "range_v3": ("range-v3", "[>=0.12 <1]", []),
     "asio": ("asio", "[>=1.22 <2]", []),
     "lockfree": ("boost", "[>=1.74 <2]", []),
+    "cuda": (None, None, ["cudart"]),
 }
 
 
@@ -40,7 +42,7 @@ class PenstockConan(ConanFile):
 
     def requirements(self):
         for name, (package, versions, _) in COMPONENTS.items():
-            if self.options.get_safe(f"with_{name}"):
+            if package and self.options.get_safe(f"with_{name}"):
                 self.requires(f"{package}/{versions}", transitive_headers=True)
 
     def validate(self):

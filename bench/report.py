@@ -34,6 +34,7 @@ PROGRAMS = (
     ("bench_footprint", ("12a", "12b", "12c")),
     ("compile_time", ("13a", "13b", "13c")),
     ("bench_stall", ("14a", "14b", "14c")),
+    ("bench_gpu", ("gpu1", "gpu2")),
 )
 INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0"}
 
@@ -106,6 +107,9 @@ def main():
     lines, failed = [], []
     for program, rows in PROGRAMS:
         asked = wanted(rows, patterns)
+        if program == "bench_gpu" and not (options.build / "bench" / program).exists():
+            lines += [[row, "batches to a GPU", "", "", "", "skipped", "built without penstock::cuda"] for row in asked]
+            continue
         for command in command_of(program, asked, options.build, compiler, options) if asked else []:
             if not run(command, lines):
                 failed.append(" ".join(command))

@@ -18,7 +18,9 @@ for argument in "$@"; do
 done
 
 cd "$root"
-cmake --preset bench -B "$build" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+cuda=OFF
+[ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
+cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" -B "$build" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
 cmake --build "$build" >> "$build.log" 2>&1 || { tail -n 50 "$build.log" >&2; exit 1; }
 
 # The peer of row 8c, in an environment of its own.

@@ -18,6 +18,17 @@ if(TARGET PenstockAsio::PenstockAsio)
   list(APPEND includes ${definitions})
 endif()
 
+# The test of device/cuda.hpp with the fake runtime, and the header itself where the toolkit is.
+if(TARGET penstock::cuda)
+  get_target_property(cuda_includes CUDA::cudart INTERFACE_INCLUDE_DIRECTORIES)
+else()
+  set(cuda_includes ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_cuda)
+endif()
+foreach(directory IN LISTS cuda_includes)
+  list(APPEND includes -isystem ${directory})
+endforeach()
+list(APPEND test_files device/cuda.test.cpp)
+
 file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 set(sources "")
 foreach(file IN LISTS examples)

@@ -127,7 +127,8 @@ def main():
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
-    for name in ("README.md", "docs/coming_from.md", "docs/choosing.md"):
+    pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs/reference").glob("*.md"))
+    for name in ("README.md", "docs/coming_from.md", "docs/choosing.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
         faults += faults_of(name, text, options)

@@ -28,6 +28,13 @@ if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/we
   export PENSTOCK_TEST_PYTHON=$peer
 fi
 settings=("-DPython3_EXECUTABLE=$(command -v python3)")
+# CUDA's toolkit is in no free package; without it the device's logic is tested with a runtime of the tests' own.
+if have_header cuda_runtime_api.h || [ -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ]; then
+  cuda=(-DPENSTOCK_ENABLE_CUDA=ON)
+else
+  cuda=()
+  echo "no CUDA toolkit here: what nvcc compiles is skipped" >&2
+fi
 
 # preset <name> [setting]...: configures, builds and tests one preset
 preset() {
@@ -55,4 +62,4 @@ if [ "$full" = 1 ]; then
   preset single-header
   export PENSTOCK_LONG_TESTS=1
 fi
-preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang"
+preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"

@@ -16,7 +16,8 @@ vcpkg_check_features(
            fmt PENSTOCK_ENABLE_FMT
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO
-           lockfree PENSTOCK_ENABLE_LOCKFREE)
+           lockfree PENSTOCK_ENABLE_LOCKFREE
+           cuda PENSTOCK_ENABLE_CUDA)
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS ${options} -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF

@@ -326,6 +326,7 @@ class record {
   [[no_unique_address]] storage_type storage_;
 };
 
+/// Any record, also by reference.
 template <class T>
 concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 
@@ -437,6 +438,10 @@ class tensor_view {
 
   constexpr tensor_view() = default;
   constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
@@ -451,11 +456,6 @@ class tensor_view {
   [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
     return {data_ + i * static_cast<std::size_t>(row.elements()), row};
-  }
-  constexpr operator tensor_view<const T>() const noexcept
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, shape_};
   }
 
  private:
@@ -499,6 +499,7 @@ concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T
   a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
 };
 
+/// An array expression whose shape its type knows: written in place in the first batch already.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
@@ -779,9 +780,13 @@ class piece {
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
     requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
-    value_ = static_cast<std::uint64_t>(number);
-    if (kind_ == kind::negative) value_ = 0 - value_;
+  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
+    if constexpr (std::is_signed_v<T>) {
+      if (number < 0) {
+        kind_ = kind::negative;
+        value_ = 0 - value_;
+      }
+    }
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
@@ -828,6 +833,7 @@ namespace penstock::inline v0_1 {
 /// the bytes: they happen again on every run. `io` and `stopped` are not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
+/// The name of a kind, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
     case errc::format:
@@ -1641,17 +1647,23 @@ namespace penstock::inline v0_1 {
 ///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
 ///   ragged           all values one after another, with offsets
 struct stack_policy {};
+/// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
+/// A field's values stand one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
 
+/// An option of `batch`: all shapes must be equal. The default.
 inline constexpr stack_policy stack{};
+/// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: values of any length, and their offsets.
 inline constexpr ragged_policy ragged{};
 
 /// A policy for one field: `batch(64, collate<"txt">(ragged))`.
 template <class Name, class Policy>
 struct field_policy {};
 
+/// An option of `batch`: the policy of one field, `collate<"text">(ragged)`.
 template <fixed_string Name, class Policy>
 [[nodiscard]] constexpr auto collate(Policy) {
   return field_policy<name_of<Name>, Policy>{};
@@ -1764,6 +1776,7 @@ enum class guarantee : std::uint8_t {
   lockstep = 16
 };
 
+/// The name of a guarantee, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
     case guarantee::indexed:
@@ -2127,6 +2140,7 @@ struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
 struct poison_tag {};      ///< what a wrong expression yields
 
+/// A source, a stage, or stages joined: what names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
 
@@ -2141,6 +2155,7 @@ struct part_kind<T> {
 };
 }  // namespace detail
 
+/// A part of the kind that a tag names.
 template <class T, class Tag>
 concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 
@@ -2337,12 +2352,16 @@ class segment {
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
 template <class P>
 concept indexed = std::remove_cvref_t<P>::template keeps<guarantee::indexed>;
+/// Whether a plan gives the same sequence for the same seed.
 template <class P>
 concept deterministic = std::remove_cvref_t<P>::template keeps<guarantee::deterministic>;
+/// Whether a small state restores the exact sequence of a plan.
 template <class P>
 concept resumable = std::remove_cvref_t<P>::template keeps<guarantee::resumable>;
+/// Whether a plan's global steps have the same samples on any number of ranks.
 template <class P>
 concept elastic = std::remove_cvref_t<P>::template keeps<guarantee::elastic>;
+/// Whether all ranks do the same number of batches of a plan, known before reading.
 template <class P>
 concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 
@@ -2879,9 +2898,13 @@ inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t
 /// The inline namespace carries major and minor, so that two versions in one program are two types.
 namespace penstock::inline v0_1 {
 
+/// The first number of the version.
 inline constexpr int version_major = 0;
+/// The second: while the first is 0, it may change everything.
 inline constexpr int version_minor = 1;
+/// The third.
 inline constexpr int version_patch = 0;
+/// The three as a text.
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace penstock::inline v0_1
@@ -2894,13 +2917,17 @@ namespace penstock::inline v0_1 {
 
 /// What a run asks of a device. `allocate` and `deallocate` are called when the pool is filled or grows,
 /// never in the steady state.
-///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or std::bad_alloc
+///   allocate(bytes) -> void*          host memory the device reads fast (pinned for CUDA), 64-byte aligned; or it throws
 ///   deallocate(p, bytes)              noexcept
 ///   transfer                          what one batch in flight keeps (buffers on the device, an event); default-constructible
 ///   start(transfer&, columns)         begins to copy the columns of a batch, in order, and returns at once
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
-///   data(transfer&, i) -> const void* where column i is on the device, after `wait`
+///   data(transfer&, i)                const void*: where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
+/// A session whose copies go on after `start` has two more:
+///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
+///                                     they are, if `start` was; a transfer that is destroyed waits by itself
+///   wait_on(transfer&, stream)        makes one more stream wait: `batch.on(stream)`
 template <class S>
 concept device_session =
     requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
@@ -2912,6 +2939,7 @@ concept device_session =
       { S::copies } -> std::convertible_to<bool>;
     };
 
+/// A value that is part of a plan; `connect()` makes the session that a run owns.
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {
   typename D::session;
@@ -3054,6 +3082,7 @@ enum class tail : std::uint8_t {
   keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
 };
 
+/// The name of a policy, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
     case tail::drop:
@@ -4673,6 +4702,7 @@ struct columns_of_plan<Plan, Session, false> {
 
 }  // namespace detail
 
+/// The columns of a plan's batches, in memory of a device's session.
 template <class Plan, class Session>
 using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
 
@@ -4958,6 +4988,17 @@ class batch_handle {
       return payload_->columns.bytes(first_, slots_)[I].data();
   }
 
+  /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
+  /// this batch, and the batch's device memory is not written before `stream` has passed what was put on it
+  /// until the batch was dropped. The device's own stream needs no call.
+  template <class Stream>
+    requires requires(typename Core::engine_type::session_type& s,
+                      typename Core::engine_type::session_type::transfer& t,
+                      Stream given) { s.wait_on(t, given); }
+  void on(Stream stream) const {
+    core().engine.device().wait_on(payload_->transfer, stream);
+  }
+
  private:
   [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
 
@@ -4967,6 +5008,7 @@ class batch_handle {
   mutable std::unique_ptr<std::uint8_t[]> mask_;
 };
 
+/// Any batch, also by reference.
 template <class T>
 concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 
@@ -5064,6 +5106,7 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
+/// The timed one.
 using timed = std::true_type;
 /// Untimed, and the source positions were computed beforehand with `look_up`.
 struct looked_up : std::false_type {};
@@ -5756,6 +5799,7 @@ class reader_front {
   Reader reader_;
 };
 
+/// `take` on samples of a forward source.
 template <class Up, class Item>
 class take_front {
  public:
@@ -5775,6 +5819,7 @@ class take_front {
   std::uint64_t count_, given_ = 0;
 };
 
+/// `skip` on samples of a forward source.
 template <class Up, class Item>
 class skip_front {
  public:
@@ -5794,6 +5839,7 @@ class skip_front {
   std::uint64_t count_, left_ = 0;
 };
 
+/// `repeat` on samples of a forward source.
 template <class Up, class Item>
 class repeat_front {
  public:
@@ -6214,6 +6260,22 @@ struct ring_of<pack<Stage, Rest...>> {
   using type = typename Stage::ring_type;
 };
 
+/// Begins to copy a block to its device, once.
+template <class Session, class Payload>
+void send(Session& device, Payload& p) {
+  if (p.transferred) return;
+  device.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
+  p.transferred = true;
+}
+/// Waits until no copy reads the memory of a block that was given back.
+template <class Session, class Payload>
+void settle(Session& device, Payload& p) {
+  if constexpr (requires { device.reuse(p.transfer); }) {
+    if (p.transferred) device.reuse(p.transfer);
+  }
+  p.transferred = false;
+}
+
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
   using type = host;
@@ -6481,7 +6543,7 @@ class direct_feed {
       cursor_.begin(at.epoch, cursor_inputs());
       cursor_place_ = {at.epoch, 0};
     }
-    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+    for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
   }
   void move_cursor(position at, std::vector<std::uint64_t>* indices) {
     reach(at);
@@ -6549,20 +6611,19 @@ class evaluator {
         evaluate_to_row(p, w, row, index_of(row), timed{});
         ++row;
       }
-      if (Light) {
+      if constexpr (Light) {
         while (row < last && !ring_.stopped()) {
           const std::uint64_t count = std::min(last - row, counts.run);
           counts.begin_run(index_of(row), count);
           write_light(p, part, w, row, row + count);
         }
-        counts.end_run();
-        return;
-      }
-      for (; row < last; ++row) {
-        if (ring_.stopped()) return;
-        const std::uint64_t index = index_of(row);
-        counts.begin_run(index, 1);
-        evaluate_to_row(p, w, row, index, untimed{});
+      } else {
+        for (; row < last; ++row) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = index_of(row);
+          counts.begin_run(index, 1);
+          evaluate_to_row(p, w, row, index, untimed{});
+        }
       }
       counts.end_run();
     } catch (...) {
@@ -7662,17 +7723,18 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ &&
-                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
-        p->columns.release();  // batches have grown: with fewer of them then
-        pool_.give_back(p);
-        return;
       }
       try {
+        detail::settle(device_, *p);
+        if (options_.memory && opened_ != delivered_ &&
+            account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+          p->columns.release();  // batches have grown: with fewer of them then
+          pool_.give_back(p);
+          return;
+        }
         prepare(*p);
       } catch (...) {
-        pool_.give_back(p);
-        request_stop();  // the feed has gone on and would leave this block out
+        lose(p);  // the feed has gone on and would leave this block out
         throw;
       }
       in_ring_[place(opened_)] = p;
@@ -7697,10 +7759,19 @@ class engine {
     payload_type* p = in_ring_[place(delivered_++)];
     largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
-    if constexpr (session_type::copies && parts::direct) send_ahead();
+    if constexpr (session_type::copies && parts::direct) {
+      try {
+        send_ahead();
+      } catch (...) {
+        lose(p);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
     return p;
   }
   void give_back(payload_type* p) noexcept { pool_.give_back(p); }
+  /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
+  void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
   /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
   template <class F>
@@ -7855,7 +7926,6 @@ class engine {
   void prepare(payload_type& p) {
     p.clear_failure();
     p.rows = 0;
-    p.transferred = false;
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
@@ -7984,8 +8054,7 @@ class engine {
   void send(payload_type& p) {
     if (p.transferred) return;
     const std::uint64_t begin = watch_.now();
-    device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-    p.transferred = true;
+    detail::send(device_, p);
     watch_.consumer({begin, watch_.now(), activity::copy}, p);
   }
   /// Begins to copy batches that are ready and not yet asked for.
@@ -8529,7 +8598,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
     engine.learn_from(out);
-    engine.arrive(out);
+    try {
+      engine.arrive(out);
+    } catch (...) {
+      engine.request_stop();  // as where batches are written in place
+      throw;
+    }
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
@@ -8548,7 +8622,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
-    out.transferred = false;
+    detail::settle(engine.device(), out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(batch_size_, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
@@ -8712,8 +8786,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
         engine.learn_from(*p);
         engine.arrive(*p);
       } catch (...) {
-        engine.give_back(p);
-        engine.request_stop();  // what comes next is not what the consumer misses
+        engine.lose(p);  // what comes next is not what the consumer misses
         throw;
       }
     }
@@ -9837,6 +9910,7 @@ enum class bottleneck : std::uint8_t {
   jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
 };
 
+/// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
   constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
                                         "jitter-bound"};
@@ -11051,6 +11125,7 @@ concept forward_source =
       r.rewind(std::uint64_t{});
     };
 
+/// A dataset: indexed, or read forward.
 template <class S>
 concept source = indexed_source<S> || forward_source<S>;
 

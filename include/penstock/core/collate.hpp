@@ -12,17 +12,23 @@ namespace penstock::inline v0_1 {
 ///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
 ///   ragged           all values one after another, with offsets
 struct stack_policy {};
+/// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
+/// A field's values stand one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
 
+/// An option of `batch`: all shapes must be equal. The default.
 inline constexpr stack_policy stack{};
+/// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: values of any length, and their offsets.
 inline constexpr ragged_policy ragged{};
 
 /// A policy for one field: `batch(64, collate<"txt">(ragged))`.
 template <class Name, class Policy>
 struct field_policy {};
 
+/// An option of `batch`: the policy of one field, `collate<"text">(ragged)`.
 template <fixed_string Name, class Policy>
 [[nodiscard]] constexpr auto collate(Policy) {
   return field_policy<name_of<Name>, Policy>{};

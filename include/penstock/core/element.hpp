@@ -43,6 +43,7 @@ concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T
   a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
 };
 
+/// An array expression whose shape its type knows: written in place in the first batch already.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;

@@ -20,6 +20,7 @@ namespace penstock::inline v0_1 {
 /// the bytes: they happen again on every run. `io` and `stopped` are not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
+/// The name of a kind, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
     case errc::format:

@@ -20,6 +20,7 @@ enum class guarantee : std::uint8_t {
   lockstep = 16
 };
 
+/// The name of a guarantee, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
     case guarantee::indexed:

@@ -26,6 +26,7 @@ struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
 struct poison_tag {};      ///< what a wrong expression yields
 
+/// A source, a stage, or stages joined: what names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
 
@@ -40,6 +41,7 @@ struct part_kind<T> {
 };
 }  // namespace detail
 
+/// A part of the kind that a tag names.
 template <class T, class Tag>
 concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 

@@ -192,12 +192,16 @@ class segment {
 /// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
 template <class P>
 concept indexed = std::remove_cvref_t<P>::template keeps<guarantee::indexed>;
+/// Whether a plan gives the same sequence for the same seed.
 template <class P>
 concept deterministic = std::remove_cvref_t<P>::template keeps<guarantee::deterministic>;
+/// Whether a small state restores the exact sequence of a plan.
 template <class P>
 concept resumable = std::remove_cvref_t<P>::template keeps<guarantee::resumable>;
+/// Whether a plan's global steps have the same samples on any number of ranks.
 template <class P>
 concept elastic = std::remove_cvref_t<P>::template keeps<guarantee::elastic>;
+/// Whether all ranks do the same number of batches of a plan, known before reading.
 template <class P>
 concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 

@@ -143,6 +143,7 @@ class record {
   [[no_unique_address]] storage_type storage_;
 };
 
+/// Any record, also by reference.
 template <class T>
 concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 

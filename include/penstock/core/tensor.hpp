@@ -85,6 +85,10 @@ class tensor_view {
 
   constexpr tensor_view() = default;
   constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
@@ -99,11 +103,6 @@ class tensor_view {
   [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
     return {data_ + i * static_cast<std::size_t>(row.elements()), row};
-  }
-  constexpr operator tensor_view<const T>() const noexcept
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, shape_};
   }
 
  private:

@@ -21,9 +21,13 @@ class piece {
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
     requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : kind_(number < T{} ? kind::negative : kind::number) {
-    value_ = static_cast<std::uint64_t>(number);
-    if (kind_ == kind::negative) value_ = 0 - value_;
+  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
+    if constexpr (std::is_signed_v<T>) {
+      if (number < 0) {
+        kind_ = kind::negative;
+        value_ = 0 - value_;
+      }
+    }
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 

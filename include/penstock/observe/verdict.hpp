@@ -21,6 +21,7 @@ enum class bottleneck : std::uint8_t {
   jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
 };
 
+/// The name of a bottleneck, as `report` writes it.
 [[nodiscard]] constexpr std::string_view to_string(bottleneck b) noexcept {
   constexpr std::string_view names[] = {"unknown", "consumer-bound", "I/O-bound", "CPU-bound",
                                         "jitter-bound"};

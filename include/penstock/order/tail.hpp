@@ -13,6 +13,7 @@ enum class tail : std::uint8_t {
   keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
 };
 
+/// The name of a policy, as it is written here.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
     case tail::drop:

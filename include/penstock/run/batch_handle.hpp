@@ -143,6 +143,17 @@ class batch_handle {
       return payload_->columns.bytes(first_, slots_)[I].data();
   }
 
+  /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
+  /// this batch, and the batch's device memory is not written before `stream` has passed what was put on it
+  /// until the batch was dropped. The device's own stream needs no call.
+  template <class Stream>
+    requires requires(typename Core::engine_type::session_type& s,
+                      typename Core::engine_type::session_type::transfer& t,
+                      Stream given) { s.wait_on(t, given); }
+  void on(Stream stream) const {
+    core().engine.device().wait_on(payload_->transfer, stream);
+  }
+
  private:
   [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
 
@@ -152,6 +163,7 @@ class batch_handle {
   mutable std::unique_ptr<std::uint8_t[]> mask_;
 };
 
+/// Any batch, also by reference.
 template <class T>
 concept any_batch = requires { typename std::remove_cvref_t<T>::is_batch; };
 

@@ -22,6 +22,7 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
+/// The timed one.
 using timed = std::true_type;
 /// Untimed, and the source positions were computed beforehand with `look_up`.
 struct looked_up : std::false_type {};

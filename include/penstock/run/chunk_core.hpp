@@ -355,7 +355,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
     engine.learn_from(out);
-    engine.arrive(out);
+    try {
+      engine.arrive(out);
+    } catch (...) {
+      engine.request_stop();  // as where batches are written in place
+      throw;
+    }
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
@@ -374,7 +379,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
-    out.transferred = false;
+    detail::settle(engine.device(), out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(batch_size_, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));

@@ -146,6 +146,7 @@ struct columns_of_plan<Plan, Session, false> {
 
 }  // namespace detail
 
+/// The columns of a plan's batches, in memory of a device's session.
 template <class Plan, class Session>
 using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
 

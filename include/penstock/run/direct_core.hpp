@@ -111,8 +111,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
         engine.learn_from(*p);
         engine.arrive(*p);
       } catch (...) {
-        engine.give_back(p);
-        engine.request_stop();  // what comes next is not what the consumer misses
+        engine.lose(p);  // what comes next is not what the consumer misses
         throw;
       }
     }

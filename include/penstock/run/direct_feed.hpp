@@ -236,7 +236,7 @@ class direct_feed {
       cursor_.begin(at.epoch, cursor_inputs());
       cursor_place_ = {at.epoch, 0};
     }
-    for (; cursor_place_.index < at.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+    for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
   }
   void move_cursor(position at, std::vector<std::uint64_t>* indices) {
     reach(at);

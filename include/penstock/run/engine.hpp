@@ -115,17 +115,18 @@ class engine {
       if (p == nullptr) {
         if (pool_.made() >= pool_.most() || !room_for_another()) return;
         p = pool_.make(device_, account_);
-      } else if (options_.memory && opened_ != delivered_ &&
-                 account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
-        p->columns.release();  // batches have grown: with fewer of them then
-        pool_.give_back(p);
-        return;
       }
       try {
+        detail::settle(device_, *p);
+        if (options_.memory && opened_ != delivered_ &&
+            account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
+          p->columns.release();  // batches have grown: with fewer of them then
+          pool_.give_back(p);
+          return;
+        }
         prepare(*p);
       } catch (...) {
-        pool_.give_back(p);
-        request_stop();  // the feed has gone on and would leave this block out
+        lose(p);  // the feed has gone on and would leave this block out
         throw;
       }
       in_ring_[place(opened_)] = p;
@@ -150,10 +151,19 @@ class engine {
     payload_type* p = in_ring_[place(delivered_++)];
     largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
     sizes_known_ = true;
-    if constexpr (session_type::copies && parts::direct) send_ahead();
+    if constexpr (session_type::copies && parts::direct) {
+      try {
+        send_ahead();
+      } catch (...) {
+        lose(p);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
     return p;
   }
   void give_back(payload_type* p) noexcept { pool_.give_back(p); }
+  /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
+  void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
   /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
   template <class F>
@@ -308,7 +318,6 @@ class engine {
   void prepare(payload_type& p) {
     p.clear_failure();
     p.rows = 0;
-    p.transferred = false;
     feed_.prepare(p, parts_per_block_);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
@@ -437,8 +446,7 @@ class engine {
   void send(payload_type& p) {
     if (p.transferred) return;
     const std::uint64_t begin = watch_.now();
-    device_.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-    p.transferred = true;
+    detail::send(device_, p);
     watch_.consumer({begin, watch_.now(), activity::copy}, p);
   }
   /// Begins to copy batches that are ready and not yet asked for.

@@ -43,20 +43,19 @@ class evaluator {
         evaluate_to_row(p, w, row, index_of(row), timed{});
         ++row;
       }
-      if (Light) {
+      if constexpr (Light) {
         while (row < last && !ring_.stopped()) {
           const std::uint64_t count = std::min(last - row, counts.run);
           counts.begin_run(index_of(row), count);
           write_light(p, part, w, row, row + count);
         }
-        counts.end_run();
-        return;
-      }
-      for (; row < last; ++row) {
-        if (ring_.stopped()) return;
-        const std::uint64_t index = index_of(row);
-        counts.begin_run(index, 1);
-        evaluate_to_row(p, w, row, index, untimed{});
+      } else {
+        for (; row < last; ++row) {
+          if (ring_.stopped()) return;
+          const std::uint64_t index = index_of(row);
+          counts.begin_run(index, 1);
+          evaluate_to_row(p, w, row, index, untimed{});
+        }
       }
       counts.end_run();
     } catch (...) {

@@ -31,6 +31,7 @@ class reader_front {
   Reader reader_;
 };
 
+/// `take` on samples of a forward source.
 template <class Up, class Item>
 class take_front {
  public:
@@ -50,6 +51,7 @@ class take_front {
   std::uint64_t count_, given_ = 0;
 };
 
+/// `skip` on samples of a forward source.
 template <class Up, class Item>
 class skip_front {
  public:
@@ -69,6 +71,7 @@ class skip_front {
   std::uint64_t count_, left_ = 0;
 };
 
+/// `repeat` on samples of a forward source.
 template <class Up, class Item>
 class repeat_front {
  public:

@@ -67,6 +67,7 @@ concept forward_source =
       r.rewind(std::uint64_t{});
     };
 
+/// A dataset: indexed, or read forward.
 template <class S>
 concept source = indexed_source<S> || forward_source<S>;
 

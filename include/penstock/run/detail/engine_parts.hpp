@@ -33,6 +33,22 @@ struct ring_of<pack<Stage, Rest...>> {
   using type = typename Stage::ring_type;
 };
 
+/// Begins to copy a block to its device, once.
+template <class Session, class Payload>
+void send(Session& device, Payload& p) {
+  if (p.transferred) return;
+  device.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
+  p.transferred = true;
+}
+/// Waits until no copy reads the memory of a block that was given back.
+template <class Session, class Payload>
+void settle(Session& device, Payload& p) {
+  if constexpr (requires { device.reuse(p.transfer); }) {
+    if (p.transferred) device.reuse(p.transfer);
+  }
+  p.transferred = false;
+}
+
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
   using type = host;

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<cuda_runtime_api.h>)
+#error "penstock/device/cuda.hpp needs the CUDA toolkit: link penstock::cuda"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/device/concepts.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What helps against an error of CUDA, as the end of a sentence.
+[[nodiscard]] inline std::string_view cuda_cure(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+      return "lower prefetch(n) after batch or memory(bytes), or make batches smaller";
+    case cudaErrorNoDevice:
+      return "see whether nvidia-smi lists a device and CUDA_VISIBLE_DEVICES shows it to this process";
+    case cudaErrorInsufficientDriver:
+      return "install a driver, or one that is not older than the toolkit of this build";
+    case cudaErrorDevicesUnavailable:
+      return "another process may hold the device for itself alone";
+    case cudaErrorInvalidResourceHandle:
+      return "a stream must be of the device that cuda{.device = ...} names, and live as long as the run";
+    default:
+      return "after a kernel has failed every later call says so, and compute-sanitizer finds the kernel";
+  }
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
+  static_cast<void>(cudaGetLastError());  // told here; the program's next look shall not find it again
+  throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
+                         cuda_cure(code)});
+}
+inline void cuda_check(cudaError_t code, std::string_view what) {
+  if (code != cudaSuccess) cuda_fail(code, what);
+}
+
+/// Makes a device the thread's current one, and the one before it again at the end.
+class cuda_on_device {
+ public:
+  explicit cuda_on_device(int number) noexcept : status_(cudaGetDevice(&before_)) {
+    if (status_ != cudaSuccess || before_ == number) return;
+    status_ = cudaSetDevice(number);
+    changed_ = status_ == cudaSuccess;
+  }
+  cuda_on_device(const cuda_on_device&) = delete;
+  cuda_on_device& operator=(const cuda_on_device&) = delete;
+  ~cuda_on_device() {
+    if (changed_) static_cast<void>(cudaSetDevice(before_));
+  }
+  void check() const { cuda_check(status_, "choosing the CUDA device"); }
+
+ private:
+  int before_ = 0;
+  cudaError_t status_;
+  bool changed_ = false;
+};
+
+struct cuda_destroy {
+  void operator()(std::remove_pointer_t<cudaStream_t>* stream) const noexcept {
+    static_cast<void>(cudaStreamDestroy(stream));
+  }
+  void operator()(std::remove_pointer_t<cudaEvent_t>* event) const noexcept {
+    static_cast<void>(cudaEventDestroy(event));
+  }
+  void operator()(std::byte* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
+};
+using cuda_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, cuda_destroy>;
+using cuda_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, cuda_destroy>;
+using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
+
+/// An event without a time. A host that waits for it gives up its processor: the workers have a use for it.
+[[nodiscard]] inline cuda_event make_cuda_event() {
+  cudaEvent_t made = nullptr;
+  cuda_check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | cudaEventBlockingSync),
+             "making a CUDA event");
+  return cuda_event(made);
+}
+
+}  // namespace detail
+
+/// Who waits for the copy of a batch: the stream that uses it, or the thread of the training loop as well.
+enum class cuda_wait { stream, host };
+
+/// A GPU of CUDA as the place where batches end up: `pin_and_copy(cuda{})`.
+///
+///     auto loader = images | batch(256) | prefetch(4) | pin_and_copy(cuda{.stream = training});
+///     for (auto&& b : run.epoch(0)) step<<<grid, block, 0, training>>>(b.device_data<0>(), b.size());
+///
+/// Slots lie in pinned memory. The copy of a batch is begun on a stream of its own when the batch is ready,
+/// ahead of the loop, into device memory that the batch keeps; `device_data<I>()` says where column I is.
+/// Copies and kernels overlap when two batches or more are in flight (`prefetch(n)` after `batch`).
+/// Waiting: when a batch is handed out, `stream` waits for its copy and the host does not. When the batch has
+/// been dropped, its device memory is written again after all that was put on `stream` before the loop asked
+/// for the next batch; so it may be dropped as soon as the kernels that use it are launched.
+/// Work on other streams that do not synchronise with `stream`: `b.on(other)` does the same for them.
+/// `cuda_wait::host` makes the loop itself wait for the copy too.
+/// Element sizes and shapes: as on the host; columns begin at multiples of 256 bytes.
+/// Cost per batch: one asynchronous copy a column, two events; memory is allocated when a batch is larger
+/// than all before it, else never. Pinned and device memory are one batch each for each batch in flight.
+/// Throws, from `open` and when a batch is asked for: `errc::argument` for a device that is not there;
+/// `errc::io` with the name of CUDA's error and what to do. The thread's current device stays what it was.
+/// Threads: as the run; kernels may be launched by any thread.
+/// Keeps all guarantees. Streams must live as long as the run and its batches. The run must be opened and
+/// used outside of stream capture.
+/// Source: CUDA Runtime API, 11 and newer.
+struct cuda {
+  static constexpr int current = -1;  ///< the device that is current in the thread that opens the run
+
+  int device = current;                ///< its number
+  cudaStream_t stream = nullptr;       ///< the one that uses batches; null: the default stream
+  cuda_wait wait = cuda_wait::stream;  ///< who waits for copies
+
+  class session;
+  [[nodiscard]] session connect() const;
+  [[nodiscard]] std::string describe() const {
+    const std::string_view who = wait == cuda_wait::host ? "the host waits" : "the stream waits";
+    if (device == current) return detail::text({"cuda, the current device, ", who});
+    return detail::text({"cuda device ", device, ", ", who});
+  }
+};
+
+/// What a run holds of a GPU: a stream for copies. Pinned memory comes from it.
+///
+/// `allocate` and `deallocate` may be called by any thread; all else belongs to the consumer's.
+class cuda::session {
+ public:
+  static constexpr bool copies = true;
+
+  /// What one batch in flight keeps: device memory, the event after its copy, and one for each stream that
+  /// used it.
+  class transfer {
+   public:
+    transfer() = default;
+    transfer(const transfer&) = delete;
+    transfer& operator=(const transfer&) = delete;
+    /// Waits for a copy that was begun: the slots it reads go next.
+    ~transfer() {
+      if (copied_ == nullptr) return;
+      const detail::cuda_on_device here(device_);
+      if (in_flight_) static_cast<void>(cudaEventSynchronize(copied_.get()));
+      users_.clear();
+      memory_.reset();
+      copied_.reset();
+    }
+
+   private:
+    friend class session;
+    struct user {
+      cudaStream_t stream = nullptr;
+      detail::cuda_event passed;
+      bool uses = false;     // since the last copy
+      bool pending = false;  // `passed` is recorded, and the next copy must come after it
+    };
+
+    int device_ = 0;
+    detail::cuda_event copied_;
+    bool in_flight_ = false;
+    std::vector<user> users_;
+    std::vector<std::size_t> offsets_;
+    std::size_t capacity_ = 0;
+    detail::cuda_memory memory_;
+  };
+
+  explicit session(const cuda& given) : stream_(given.stream), wait_(given.wait) {
+    int count = 0;
+    detail::cuda_check(cudaGetDeviceCount(&count), "looking for CUDA devices");
+    if (given.device == current)
+      detail::cuda_check(cudaGetDevice(&device_), "looking for the current CUDA device");
+    else if (given.device < 0 || given.device >= count)
+      throw error(errc::argument, {"there is no CUDA device ", given.device, ": this process sees ", count,
+                                   ", counted from 0; CUDA_VISIBLE_DEVICES chooses which"});
+    else
+      device_ = given.device;
+    const detail::cuda_on_device here(device_);
+    here.check();
+    cudaStream_t made = nullptr;
+    detail::cuda_check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a CUDA stream");
+    copy_.reset(made);
+    // A stream of another device would show only with the first batch.
+    const detail::cuda_event probe = detail::make_cuda_event();
+    detail::cuda_check(cudaEventRecord(probe.get(), stream_), "recording an event on cuda{.stream = ...}");
+  }
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  ~session() {
+    const detail::cuda_on_device here(device_);
+    copy_.reset();
+  }
+
+  /// Pinned memory that every device can read; aligned to a page.
+  [[nodiscard]] void* allocate(std::size_t bytes) {
+    const detail::cuda_on_device here(device_);
+    here.check();
+    void* memory = nullptr;
+    const cudaError_t code = cudaHostAlloc(&memory, std::max<std::size_t>(1, bytes), cudaHostAllocPortable);
+    if (code != cudaSuccess) detail::cuda_fail(code, detail::text({"pinning ", bytes, " bytes for a batch"}));
+    return memory;
+  }
+  void deallocate(void* p, std::size_t /*bytes*/) noexcept {
+    const detail::cuda_on_device here(device_);
+    static_cast<void>(cudaFreeHost(p));
+  }
+
+  /// Begins to copy. When it throws, no copy is under way any more.
+  void start(transfer& t, std::span<const bytes_view> columns) {
+    const detail::cuda_on_device here(device_);
+    here.check();
+    if (t.copied_ == nullptr) {
+      t.copied_ = detail::make_cuda_event();
+      t.device_ = device_;
+    }
+    make_room(t, columns);
+    try {
+      for (transfer::user& user : t.users_) {
+        if (!user.pending) continue;
+        detail::cuda_check(cudaStreamWaitEvent(copy_.get(), user.passed.get(), 0), "waiting for a stream");
+        user.pending = false;
+      }
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (columns[i].empty()) continue;
+        detail::cuda_check(cudaMemcpyAsync(t.memory_.get() + t.offsets_[i], columns[i].data(),
+                                           columns[i].size(), cudaMemcpyHostToDevice, copy_.get()),
+                           "copying a batch to the device");
+      }
+      detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
+    } catch (...) {
+      static_cast<void>(cudaStreamSynchronize(copy_.get()));
+      throw;
+    }
+    t.in_flight_ = true;
+  }
+
+  /// Makes the stream of the device, and where asked the host, wait for the copy.
+  void wait(transfer& t) {
+    wait_on(t, stream_);
+    if (wait_ == cuda_wait::stream) return;
+    const detail::cuda_on_device here(device_);
+    here.check();
+    finish(t);
+  }
+
+  /// Makes one more stream wait for the copy; the memory is not written again before that stream has passed
+  /// what is put on it until the batch is dropped. `batch.on(stream)` calls it.
+  void wait_on(transfer& t, cudaStream_t given) {
+    const detail::cuda_on_device here(device_);
+    here.check();
+    auto found = std::ranges::find(t.users_, given, &transfer::user::stream);
+    if (found == t.users_.end()) {
+      t.users_.emplace_back(transfer::user{given, detail::make_cuda_event()});
+      found = t.users_.end() - 1;
+    }
+    detail::cuda_check(cudaStreamWaitEvent(given, t.copied_.get(), 0), "making a stream wait for a batch");
+    found->uses = true;
+  }
+
+  /// The batch has been dropped: returns when its slots may be written, and notes what the streams have to
+  /// pass before its device memory may.
+  void reuse(transfer& t) {
+    if (t.copied_ == nullptr) return;
+    const detail::cuda_on_device here(device_);
+    here.check();
+    finish(t);
+    for (transfer::user& user : t.users_) {
+      if (!user.uses) continue;
+      detail::cuda_check(cudaEventRecord(user.passed.get(), user.stream), "recording an event after a batch");
+      user.uses = false;
+      user.pending = true;
+    }
+  }
+
+  /// Where column i is on the device; null before the first copy and for a batch without bytes.
+  [[nodiscard]] const void* data(transfer& t, std::size_t i) {
+    return t.memory_ == nullptr ? nullptr : t.memory_.get() + t.offsets_[i];
+  }
+  /// The number of the device.
+  [[nodiscard]] int device() const noexcept { return device_; }
+
+ private:
+  static void finish(transfer& t) {
+    if (!t.in_flight_) return;
+    detail::cuda_check(cudaEventSynchronize(t.copied_.get()), "waiting for a copy to the device");
+    t.in_flight_ = false;
+  }
+
+  static void make_room(transfer& t, std::span<const bytes_view> columns) {
+    constexpr std::size_t alignment = 256;  // what kernels load widest, and texture units ask for
+    t.offsets_.resize(columns.size());
+    std::size_t needed = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      t.offsets_[i] = needed;
+      needed += (columns[i].size() + alignment - 1) / alignment * alignment;
+    }
+    if (needed <= t.capacity_) return;
+    for (transfer::user& user : t.users_)
+      if (user.pending) detail::cuda_check(cudaEventSynchronize(user.passed.get()), "waiting for a stream");
+    const std::size_t wanted = t.capacity_ == 0 ? needed : needed + needed / 4;
+    t.memory_.reset();
+    t.capacity_ = 0;
+    void* made = nullptr;
+    const cudaError_t code = cudaMalloc(&made, wanted);
+    if (code != cudaSuccess)
+      detail::cuda_fail(code, detail::text({"allocating ", wanted, " bytes on the device"}));
+    t.memory_.reset(static_cast<std::byte*>(made));
+    t.capacity_ = wanted;
+  }
+
+  int device_ = 0;
+  cudaStream_t stream_;
+  cuda_wait wait_;
+  detail::cuda_stream copy_;
+};
+
+inline cuda::session cuda::connect() const { return session(*this); }
+
+static_assert(device<cuda>, "a GPU of CUDA is a device");
+
+}  // namespace penstock::inline v0_1

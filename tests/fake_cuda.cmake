@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# The logic of device/cuda.hpp, with a runtime that needs no GPU in place of CUDA's: its order of calls, its
+# errors, what it gives back. Compiled with the toolkit's headers where the component is on, else with the few
+# declarations that are needed.
+
+add_executable(penstock_test_fake_cuda device/cuda.test.cpp)
+target_link_libraries(penstock_test_fake_cuda PRIVATE penstock_test_main penstock::core)
+target_precompile_headers(penstock_test_fake_cuda REUSE_FROM penstock_test_precompiled)
+if(TARGET penstock::cuda)
+  set(cuda_headers $<TARGET_PROPERTY:CUDA::cudart,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  set(cuda_headers ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_cuda)
+endif()
+target_include_directories(penstock_test_fake_cuda SYSTEM PRIVATE ${cuda_headers})
+add_test(NAME device/cuda COMMAND penstock_test_fake_cuda)
+set_tests_properties(device/cuda PROPERTIES LABELS "unit;device" TIMEOUT 300
+                                            ENVIRONMENT "${penstock_test_environment}")

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""docs/reference/<room>.md against the headers of the room.
+
+Each public name (a class, concept, alias or constant of namespace penstock, and a function with a `///` block;
+what lies in a detail folder or namespace is not public) is in its room's page, in code marks. The part of a
+page below its mark is made of those blocks and is current; `--write` makes it. A page names no header that is
+not there, and its tables have as many cells in each row as in the head. `--list ROOM` prints the names.
+"""
+
+import re
+import sys
+
+from source_tree import PENSTOCK, ROOMS, ROOT, component_of, finish, headers
+from source_tree import is_detail, is_umbrella, relative, room_of, strip
+
+PAGES = ROOT / "docs" / "reference"
+KIND = re.compile(r"(?:class|struct|enum(?: class)?|concept|using)\s+(?:alignas\(\w+\)\s*)?(\w+)(<)?")
+SKIP = {"operator", "requires", "alignas", "static_assert", "decltype", "noexcept", "friend"}
+MARK = "<!-- below: made of the headers by tools/check_reference.py --write -->"
+LABEL = re.compile(r"(?=\b(?:In|Out|Kind|Cost[^:.]{0,40}|Threads|Source|Memory|Waiting|Throws)(?::| `errc))")
+MARKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+
+def without_templates(text):
+    """The declaration without `template <...>`, attributes and requires-clauses in parentheses."""
+    text = re.sub(r"\[\[.*?\]\]", "", text)
+    while (start := re.search(r"\btemplate\s*<", text)) is not None:
+        depth, end = 1, start.end()
+        while depth and end < len(text):
+            depth += {"<": 1, ">": -1}.get(text[end], 0) if text[end - 1] != "-" else 0
+            end += 1
+        text = text[:start.start()] + text[end:]
+    while (start := re.search(r"\brequires\s*\(", text)) is not None:
+        depth, end = 1, start.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        text = text[:start.start()] + text[end:]
+    return text.strip()
+
+
+def name_of(declaration):
+    """The name that a declaration introduces; None for operators, specialisations and assertions."""
+    text = without_templates(declaration)
+    kind = re.match(KIND, text)
+    if kind:
+        if text[kind.end(1):].startswith("::"):
+            return None
+        return None if kind.group(2) and not text.startswith(("concept", "using")) else kind.group(1)
+    text = re.sub(r"^(?:requires\s[^;{]*?\s)?", "", text, count=1)
+    for found in re.finditer(r"\b([A-Za-z_]\w*)\s*(\(|\{|=(?!=)|;)", text):
+        if found.group(1) in SKIP or "operator" in text[:found.end()]:
+            return None
+        return found.group(1)
+    return None
+
+
+def names_in(header):
+    """(line, name, block, declaration) of each public declaration at the level of the namespace."""
+    text = header.read_text(encoding="utf-8")
+    code = strip(text, keep_strings=False).splitlines()
+    lines = text.splitlines()
+    spaces, depth, documented, at, block = [], 0, False, None, []
+    declaration = ""
+    for number, (line, bare) in enumerate(zip(lines, code), 1):
+        opened = re.match(r"\s*(?:inline )?namespace\s+([\w:\s]*)\{", bare)
+        outer = bool(spaces) and depth == len(spaces) and not any("detail" in s for s in spaces)
+        if opened:
+            for _ in range(bare.count("{")):
+                spaces.append(opened.group(1))
+            documented, block = False, []
+        elif outer and line.startswith("///"):
+            documented, declaration, at = True, "", None
+            block.append(line[4:] if line[3:4] == " " else line[3:])
+        elif outer and bare.strip():
+            at = at or number
+            declaration += " " + bare.strip()
+            if re.search(r"[{;]", re.sub(r"\{\}", "", bare)) or bare.rstrip().endswith("{}"):
+                name = name_of(declaration)
+                told = documented or re.match(KIND, without_templates(declaration)) or " constexpr " in declaration
+                if name and told:
+                    after = re.search(r"///< (.*)", line)
+                    yield at, name, block + ([after.group(1)] if after else []), declaration.strip()
+                documented, declaration, at, block = False, "", None, []
+        depth += bare.count("{") - bare.count("}")
+        while len(spaces) > depth:
+            spaces.pop()
+
+
+def public_names(room):
+    """name -> where it is declared first"""
+    result = {}
+    for header in headers():
+        name = relative(header)
+        if is_umbrella(name) or is_detail(name) or room_of(name) != room:
+            continue
+        for line, public, *_ in names_in(header):
+            result.setdefault(public, f"{name}:{line}")
+    return result
+
+
+def cell(text):
+    return re.sub(r"(?<!\\)\|", r"\\|", text)
+
+
+def told_in(block):
+    """A doc block as (sentences, members): indented lines are members with what they do, or code, which the
+    examples show instead."""
+    prose, members = [], []
+    for line in block:
+        member = re.match(r"\s{2,3}(\S.*?\S|\S)\s{2,}(\S.*)", line)
+        if member:
+            members.append([member.group(1), member.group(2)])
+        elif line.startswith("     ") and members:
+            members[-1][1] += " " + line.strip()
+        elif not line.startswith("   "):
+            prose.append(line.strip())
+    return " ".join(" ".join(prose).split()), members
+
+
+def made_of_headers(room):
+    lines = [MARK, "", "## Every name", ""]
+    for header in headers():
+        name = relative(header)
+        if is_umbrella(name) or is_detail(name) or room_of(name) != room:
+            continue
+        found, seen = [], set()
+        for _, public, block, declaration in names_in(header):
+            if public not in seen or block:
+                found.append((public, *told_in(block), declaration))
+            seen.add(public)
+        if not found:
+            continue
+        component = component_of(header)
+        note = "" if component == "core" else f" (component `penstock::{component}`)"
+        lines += [f"### `{name}`{note}", "", "| name | what it is |", "|---|---|"]
+        longer = []
+        for public, prose, members, declaration in found:
+            first = re.match(r".*?\.(?=\s|$)", prose)
+            short = prose if len(prose) <= 260 or not first else first.group(0)
+            if short != prose or members:
+                longer.append((public, prose, members))
+            if not short and f"{public}_stage" in seen:
+                short = f"Makes a `{public}_stage`."
+            declared = re.sub(r"\s*[{=;].*", "", without_templates(declaration))
+            lines.append(f"| `{public}` | {cell(short) if short else '`' + cell(declared) + '`'} |")
+        lines.append("")
+        for public, prose, members in longer:
+            rest = [part.strip() for part in LABEL.split(prose) if part.strip()]
+            lines += [f"**`{public}`.** {rest[0] if rest else ''}", ""]
+            lines += [f"* {part}" for part in rest[1:]]
+            lines += [f"* `{what}`: {does}" for what, does in members]
+            if rest[1:] or members:
+                lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def table_faults(name, text):
+    head = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            head = 0
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        head = head or cells
+        if cells != head:
+            yield f"{name}:{number}: {cells - 1} cells in a table of {head - 1} columns"
+
+
+def main():
+    if "--list" in sys.argv[1:]:
+        for public, where in public_names(sys.argv[sys.argv.index("--list") + 1]).items():
+            print(f"{where}\t{public}")
+        return
+    if "--write" in sys.argv[1:]:
+        for room in ROOMS:
+            page = PAGES / f"{room}.md"
+            written = page.read_text(encoding="utf-8").split(MARK)[0] if page.exists() else f"# {room}\n\n"
+            page.write_text(written + made_of_headers(room), encoding="utf-8")
+    faults, count = [], 0
+    index = (PAGES / "README.md").read_text(encoding="utf-8") if (PAGES / "README.md").exists() else ""
+    for room in ROOMS:
+        page = PAGES / f"{room}.md"
+        if not page.exists():
+            faults.append(f"docs/reference/{room}.md is not there")
+            continue
+        if f"({room}.md)" not in index:
+            faults.append(f"docs/reference/README.md has no link to {room}.md")
+        text = page.read_text(encoding="utf-8")
+        marked = set(re.findall(r"\w+", " ".join(MARKS.findall(text))))
+        for public, where in sorted(public_names(room).items()):
+            count += 1
+            if public not in marked:
+                faults.append(f"docs/reference/{room}.md says nothing of {public} ({where})")
+        for header in re.findall(r"`([a-z_]+/[a-z_/]+\.hpp)`", text):
+            if not (PENSTOCK / header).exists():
+                faults.append(f"docs/reference/{room}.md: there is no {header}")
+        if not text.endswith(made_of_headers(room)):
+            faults.append(f"docs/reference/{room}.md is not current (tools/check_reference.py --write)")
+        faults += table_faults(f"docs/reference/{room}.md", text)
+    finish("check_reference", faults, f"{count} names")
+
+
+if __name__ == "__main__":
+    main()
