@@ -23,4 +23,3 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/core/version.hpp>
-#include <penstock/core/whole.hpp>

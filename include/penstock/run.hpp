@@ -32,4 +32,5 @@
 #include <penstock/run/state.hpp>
 #include <penstock/run/thread.hpp>
 #include <penstock/run/watchdog.hpp>
+#include <penstock/run/whole.hpp>
 #include <penstock/run/worker_counts.hpp>

@@ -2024,6 +2024,10 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
   { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
 };
 
+/// A sample like that which owns its members: an open sample that was made whole.
+template <class T>
+concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/core/options.hpp
@@ -2641,177 +2645,6 @@ auto segment<Stages...>::open(Options&&...) const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/whole.hpp
-
-/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
-/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
-/// a whole value is re-used.
-namespace penstock::inline v0_1 {
-
-/// Owned bytes that can be read as a view.
-class whole_bytes {
- public:
-  whole_bytes() = default;
-  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
-  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
-  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
-
- private:
-  buffer bytes_;
-};
-
-/// An owned array with its shape.
-template <class T>
-class whole_tensor {
- public:
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
-  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
-  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
-  T* resize(const extents& shape) {
-    shape_ = shape;
-    values_.resize(static_cast<std::size_t>(shape.elements()));
-    return values_.data();
-  }
-
- private:
-  std::vector<T> values_;
-  extents shape_;
-};
-
-/// An owned sample whose members are known only at run time.
-class whole_sample {
- public:
-  struct item {
-    std::string name;
-    whole_bytes bytes;
-  };
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
-  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
-  /// The bytes of the member of that name; errc::missing when there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const {
-    for (std::size_t i = 0; i < size_; ++i)
-      if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-  }
-  template <open_sample S>
-  void assign(const S& sample) {
-    key_ = sample.key();
-    size_ = sample.size();
-    if (items_.size() < size_) items_.resize(size_);
-    for (std::size_t i = 0; i < size_; ++i) {
-      items_[i].name = sample.name(i);
-      const auto member = sample.member(i);
-      auto& into = items_[i].bytes.storage();
-      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
-      member.read_into(into.span());
-    }
-  }
-
- private:
-  std::string key_;
-  std::vector<item> items_;
-  std::size_t size_ = 0;
-};
-
-namespace detail {
-
-template <class T>
-struct whole_of {
-  using type = T;
-};
-template <>
-struct whole_of<std::string_view> {
-  using type = std::string;
-};
-template <class T>
-struct whole_of<std::span<T>> {
-  using type = std::vector<std::remove_cv_t<T>>;
-};
-template <>
-struct whole_of<std::span<const std::byte>> {
-  using type = whole_bytes;
-};
-template <class T>
-struct whole_of<tensor_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
-template <blob T>
-struct whole_of<T> {
-  using type = whole_bytes;
-};
-/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
-template <blob T>
-  requires requires { requires T::lasting; }
-struct whole_of<T> {
-  using type = bytes_view;
-};
-template <array_expression T>
-struct whole_of<T> {
-  using type = whole_tensor<typename T::value_type>;
-};
-template <open_sample T>
-struct whole_of<T> {
-  using type = whole_sample;
-};
-template <class... Fields>
-struct whole_of<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
-};
-
-}  // namespace detail
-
-/// The owning form of an element type.
-template <class T>
-using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
-
-/// Puts the owning form of `value` into `into`, re-using its memory.
-template <class V, class W>
-void make_whole(V&& value, W& into) {
-  using value_type = std::remove_cvref_t<V>;
-  if constexpr (any_record<value_type>) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
-    }(std::make_index_sequence<value_type::size>{});
-  } else if constexpr (open_sample<value_type>) {
-    into.assign(value);
-  } else if constexpr (std::same_as<W, whole_bytes>) {
-    if constexpr (blob<value_type>) {
-      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
-      value.read_into(into.storage().span());
-    } else if constexpr (std::same_as<value_type, whole_bytes>) {
-      into = std::forward<V>(value);
-    } else {
-      const bytes_view view = value;
-      into.storage().resize_for_overwrite(view.size());
-      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
-    }
-  } else if constexpr (blob<value_type>) {
-    into = value.finish();
-  } else if constexpr (array_expression<value_type>) {
-    value.write_to(into.resize(value.shape()));
-  } else if constexpr (requires {
-                         value.shape();
-                         value.values();
-                       }) {
-    const auto values = value.values();
-    auto* to = into.resize(value.shape());
-    for (const auto& one : values) *to++ = one;
-  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
-                       !std::same_as<value_type, W>) {
-    into.assign(value.begin(), value.end());
-  } else {
-    into = std::forward<V>(value);
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/shape_class.hpp
 
 /// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
@@ -2823,6 +2656,15 @@ namespace penstock::inline v0_1 {
 enum class shape_class { fixed, announced, discovered, none };
 
 namespace detail {
+
+/// A vector of numbers, whosever it is; texts are elements of another kind.
+template <class V>
+concept resizable_values = requires(V& v, std::size_t n) {
+  requires std::is_trivially_copyable_v<typename V::value_type>;
+  requires !requires { typename V::traits_type; };
+  v.resize(n);
+  { v.data() } -> std::same_as<typename V::value_type*>;
+};
 
 /// What a batch stores of an element: the type of the numbers, and the shape class.
 template <class V>
@@ -2858,28 +2700,19 @@ struct stored<V> {
   static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
   static constexpr bool scalar = false;
 };
-template <>
-struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
-template <class T>
-struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 template <class T>
 struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class T, std::size_t N>
 struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
-template <class T, class A>
-  requires std::is_trivially_copyable_v<T>
-struct stored<std::vector<T, A>> : stored_flexible<T, shape_class::announced> {};
+template <class V>
+  requires resizable_values<V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
 template <>
 struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
 template <>
 struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
 template <open_sample V>
 struct stored<V> {
-  static constexpr shape_class shape = shape_class::none;
-  using type = void;
-};
-template <>
-struct stored<whole_sample> {
   static constexpr shape_class shape = shape_class::none;
   using type = void;
 };
@@ -3863,10 +3696,11 @@ namespace detail {
 /// lanes. Lanes with d < m mod lanes have one more than the others. In the order of v the lanes below the
 /// first position's come first (their d is large), then the others; each of these two groups begins with the
 /// lanes that have one more. Hence four runs of lanes of equal length.
-class lane_sorted {
+template <class = void>
+class basic_lane_sorted {
  public:
-  constexpr lane_sorted() = default;
-  constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
+  constexpr basic_lane_sorted() = default;
+  constexpr basic_lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
       : lanes_(lanes),
         below_(first % lanes),
         each_(count / lanes),
@@ -3907,6 +3741,7 @@ class lane_sorted {
   std::uint64_t ends_[3] = {0, 0, 0};
   divider by_each_, by_more_;
 };
+using lane_sorted = basic_lane_sorted<>;
 
 }  // namespace detail
 
@@ -4171,6 +4006,185 @@ class slot_memory {
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/whole.hpp
+
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
+/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
+/// a whole value is re-used.
+namespace penstock::inline v0_1 {
+
+/// Owned bytes that can be read as a view.
+class whole_bytes {
+ public:
+  whole_bytes() = default;
+  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
+  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
+
+ private:
+  buffer bytes_;
+};
+
+/// An owned array with its shape.
+template <class T>
+class whole_tensor {
+ public:
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
+  T* resize(const extents& shape) {
+    shape_ = shape;
+    values_.resize(static_cast<std::size_t>(shape.elements()));
+    return values_.data();
+  }
+
+ private:
+  std::vector<T> values_;
+  extents shape_;
+};
+
+/// An owned sample whose members are known only at run time.
+template <class = void>
+class basic_whole_sample {
+ public:
+  using is_owned_sample = void;
+  struct item {
+    std::string name;
+    whole_bytes bytes;
+  };
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
+  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
+  /// The bytes of the member of that name; errc::missing when there is none.
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+  }
+  template <open_sample S>
+  void assign(const S& sample) {
+    key_ = sample.key();
+    size_ = sample.size();
+    if (items_.size() < size_) items_.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      items_[i].name = sample.name(i);
+      const auto member = sample.member(i);
+      auto& into = items_[i].bytes.storage();
+      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
+      member.read_into(into.span());
+    }
+  }
+
+ private:
+  std::string key_;
+  std::vector<item> items_;
+  std::size_t size_ = 0;
+};
+using whole_sample = basic_whole_sample<>;
+
+namespace detail {
+
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
+
+template <class T>
+struct whole_of {
+  using type = T;
+};
+template <>
+struct whole_of<std::string_view> {
+  using type = std::string;
+};
+template <class T>
+struct whole_of<std::span<T>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <>
+struct whole_of<std::span<const std::byte>> {
+  using type = whole_bytes;
+};
+template <class T>
+struct whole_of<tensor_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <blob T>
+struct whole_of<T> {
+  using type = whole_bytes;
+};
+/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
+template <blob T>
+  requires requires { requires T::lasting; }
+struct whole_of<T> {
+  using type = bytes_view;
+};
+template <array_expression T>
+struct whole_of<T> {
+  using type = whole_tensor<typename T::value_type>;
+};
+template <open_sample T>
+struct whole_of<T> {
+  using type = whole_sample;
+};
+template <class... Fields>
+struct whole_of<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// The owning form of an element type.
+template <class T>
+using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+
+/// Puts the owning form of `value` into `into`, re-using its memory.
+template <class V, class W>
+void make_whole(V&& value, W& into) {
+  using value_type = std::remove_cvref_t<V>;
+  if constexpr (any_record<value_type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else if constexpr (open_sample<value_type>) {
+    into.assign(value);
+  } else if constexpr (std::same_as<W, whole_bytes>) {
+    if constexpr (blob<value_type>) {
+      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
+      value.read_into(into.storage().span());
+    } else if constexpr (std::same_as<value_type, whole_bytes>) {
+      into = std::forward<V>(value);
+    } else {
+      const bytes_view view = value;
+      into.storage().resize_for_overwrite(view.size());
+      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
+    }
+  } else if constexpr (blob<value_type>) {
+    into = value.finish();
+  } else if constexpr (array_expression<value_type>) {
+    value.write_to(into.resize(value.shape()));
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
+    const auto values = value.values();
+    auto* to = into.resize(value.shape());
+    for (const auto& one : values) *to++ = one;
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
+                       !std::same_as<value_type, W>) {
+    into.assign(value.begin(), value.end());
+  } else {
+    into = std::forward<V>(value);
+  }
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -9527,9 +9541,10 @@ namespace penstock::inline v0_1::detail {
 ///
 /// An event that is overwritten while it is copied is left out: each word is stored after `begun_` says so,
 /// and released, so that who sees the word sees `begun_`.
-class event_ring {
+template <class = void>
+class basic_event_ring {
  public:
-  explicit event_ring(std::size_t capacity)
+  explicit basic_event_ring(std::size_t capacity)
       : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
 
   void add(const run_event& e) noexcept {
@@ -9572,6 +9587,7 @@ class event_ring {
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };
+using event_ring = basic_event_ring<>;
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -9599,9 +9615,10 @@ inline std::uint64_t trace_now() noexcept {
 
 /// Collects events. `ph` is X for what has a length, M for names, b and e for what overlaps, i for a moment;
 /// times are microseconds with three decimals.
-class trace_text {
+template <class = void>
+class basic_trace_text {
  public:
-  trace_text() : pid_(::getpid()) {}
+  basic_trace_text() : pid_(::getpid()) {}
 
   void process(std::string_view name) {
     begin("process_name", "M", 0);
@@ -9686,9 +9703,11 @@ class trace_text {
   pid_t pid_;
   std::string text_;
 };
+using trace_text = basic_trace_text<>;
 
 /// Under a temporary name beside it, flushed, renamed; nothing is left behind where that fails.
-inline void write_whole_file(const std::string& path, std::string_view bytes) {
+template <class = void>
+void write_whole_file(const std::string& path, std::string_view bytes) {
   const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
   const auto fail = [&](std::string_view what) {
     const int code = errno;
@@ -9712,9 +9731,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// What is known of one run: a ring of events for each of its threads, and what is held of it.
-class recorded_run {
+template <class = void>
+class basic_recorded_run {
  public:
-  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
+  basic_recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
       : what_(what), number_(number), holds_(events) {
     const std::size_t threads = 1 + std::size_t{what.workers} + (what.asks_ahead ? 1 : 0);
     for (std::size_t i = 0; i < threads; ++i) threads_.push_back(std::make_unique<event_ring>(events));
@@ -9798,6 +9818,7 @@ class recorded_run {
   std::vector<held> held_;
   std::uint64_t holds_dropped_ = 0;
 };
+using recorded_run = basic_recorded_run<>;
 
 }  // namespace detail
 
@@ -9817,7 +9838,8 @@ class recorded_run {
 ///     auto run = (loader | trace).open();
 ///     ...
 ///     trace.write("trace.json");
-class timeline {
+template <class = void>
+class basic_timeline {
  public:
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "timeline";
@@ -9827,8 +9849,8 @@ class timeline {
     std::size_t runs = 8;
   };
 
-  timeline() : timeline(options{}) {}
-  explicit timeline(options given) : shared_(new recorder(given)) {}
+  basic_timeline() : basic_timeline(options{}) {}
+  explicit basic_timeline(options given) : shared_(new recorder(given)) {}
 
   /// What a run writes to.
   class session {
@@ -9894,6 +9916,7 @@ class timeline {
 
   std::shared_ptr<recorder> shared_;
 };
+using timeline = basic_timeline<>;
 
 }  // namespace penstock::inline v0_1
 
@@ -10597,7 +10620,8 @@ struct lanes {
 };
 
 /// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
-class shuffle_order {
+template <class = void>
+class basic_shuffle_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
@@ -10607,7 +10631,7 @@ class shuffle_order {
     }
   };
 
-  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
+  basic_shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
     if (size_ >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -10629,6 +10653,7 @@ class shuffle_order {
   std::uint64_t size_;
   std::uint64_t seed_;
 };
+using shuffle_order = basic_shuffle_order<>;
 
 /// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each
 /// window of shards.
@@ -18447,8 +18472,7 @@ struct batch_stage {
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none)
-      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch
-                                                               : mistake::not_batchable;
+      return open_sample<V> || owned_sample<V> ? mistake::open_sample_in_batch : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;

@@ -28,4 +28,8 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
   { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
 };
 
+/// A sample like that which owns its members: an open sample that was made whole.
+template <class T>
+concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
+
 }  // namespace penstock::inline v0_1

@@ -3,7 +3,6 @@
 
 #include <penstock/core/element.hpp>
 #include <penstock/core/open_sample.hpp>
-#include <penstock/core/whole.hpp>
 
 #include <array>
 #include <concepts>
@@ -12,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 /// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
 namespace penstock::inline v0_1 {
@@ -23,6 +21,15 @@ namespace penstock::inline v0_1 {
 enum class shape_class { fixed, announced, discovered, none };
 
 namespace detail {
+
+/// A vector of numbers, whosever it is; texts are elements of another kind.
+template <class V>
+concept resizable_values = requires(V& v, std::size_t n) {
+  requires std::is_trivially_copyable_v<typename V::value_type>;
+  requires !requires { typename V::traits_type; };
+  v.resize(n);
+  { v.data() } -> std::same_as<typename V::value_type*>;
+};
 
 /// What a batch stores of an element: the type of the numbers, and the shape class.
 template <class V>
@@ -58,28 +65,19 @@ struct stored<V> {
   static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
   static constexpr bool scalar = false;
 };
-template <>
-struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
-template <class T>
-struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 template <class T>
 struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class T, std::size_t N>
 struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
-template <class T, class A>
-  requires std::is_trivially_copyable_v<T>
-struct stored<std::vector<T, A>> : stored_flexible<T, shape_class::announced> {};
+template <class V>
+  requires resizable_values<V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
 template <>
 struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
 template <>
 struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
 template <open_sample V>
 struct stored<V> {
-  static constexpr shape_class shape = shape_class::none;
-  using type = void;
-};
-template <>
-struct stored<whole_sample> {
   static constexpr shape_class shape = shape_class::none;
   using type = void;
 };

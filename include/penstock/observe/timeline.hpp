@@ -24,9 +24,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// What is known of one run: a ring of events for each of its threads, and what is held of it.
-class recorded_run {
+template <class = void>
+class basic_recorded_run {
  public:
-  recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
+  basic_recorded_run(const observed_run& what, std::uint64_t number, std::size_t events)
       : what_(what), number_(number), holds_(events) {
     const std::size_t threads = 1 + std::size_t{what.workers} + (what.asks_ahead ? 1 : 0);
     for (std::size_t i = 0; i < threads; ++i) threads_.push_back(std::make_unique<event_ring>(events));
@@ -110,6 +111,7 @@ class recorded_run {
   std::vector<held> held_;
   std::uint64_t holds_dropped_ = 0;
 };
+using recorded_run = basic_recorded_run<>;
 
 }  // namespace detail
 
@@ -129,7 +131,8 @@ class recorded_run {
 ///     auto run = (loader | trace).open();
 ///     ...
 ///     trace.write("trace.json");
-class timeline {
+template <class = void>
+class basic_timeline {
  public:
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "timeline";
@@ -139,8 +142,8 @@ class timeline {
     std::size_t runs = 8;
   };
 
-  timeline() : timeline(options{}) {}
-  explicit timeline(options given) : shared_(new recorder(given)) {}
+  basic_timeline() : basic_timeline(options{}) {}
+  explicit basic_timeline(options given) : shared_(new recorder(given)) {}
 
   /// What a run writes to.
   class session {
@@ -206,5 +209,6 @@ class timeline {
 
   std::shared_ptr<recorder> shared_;
 };
+using timeline = basic_timeline<>;
 
 }  // namespace penstock::inline v0_1

@@ -21,10 +21,11 @@ namespace detail {
 /// lanes. Lanes with d < m mod lanes have one more than the others. In the order of v the lanes below the
 /// first position's come first (their d is large), then the others; each of these two groups begins with the
 /// lanes that have one more. Hence four runs of lanes of equal length.
-class lane_sorted {
+template <class = void>
+class basic_lane_sorted {
  public:
-  constexpr lane_sorted() = default;
-  constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
+  constexpr basic_lane_sorted() = default;
+  constexpr basic_lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
       : lanes_(lanes),
         below_(first % lanes),
         each_(count / lanes),
@@ -65,6 +66,7 @@ class lane_sorted {
   std::uint64_t ends_[3] = {0, 0, 0};
   divider by_each_, by_more_;
 };
+using lane_sorted = basic_lane_sorted<>;
 
 }  // namespace detail
 

@@ -35,7 +35,8 @@ struct lanes {
 };
 
 /// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
-class shuffle_order {
+template <class = void>
+class basic_shuffle_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
@@ -45,7 +46,7 @@ class shuffle_order {
     }
   };
 
-  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
+  basic_shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
     if (size_ >= permutation::max_size) {
       throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
           .in_stage("shuffle");
@@ -67,6 +68,7 @@ class shuffle_order {
   std::uint64_t size_;
   std::uint64_t seed_;
 };
+using shuffle_order = basic_shuffle_order<>;
 
 /// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each
 /// window of shards.

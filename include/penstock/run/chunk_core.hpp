@@ -7,6 +7,7 @@
 #include <penstock/run/core_base.hpp>
 #include <penstock/run/selection.hpp>
 #include <penstock/run/state.hpp>
+#include <penstock/run/whole.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include <penstock/core/shape_class.hpp>
 #include <penstock/run/batch_view.hpp>
 #include <penstock/run/slot_memory.hpp>
+#include <penstock/run/whole.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <penstock/core/record.hpp>
 #include <penstock/run/column.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/run/whole.hpp>
 
 #include <array>
 #include <cstddef>

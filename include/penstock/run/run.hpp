@@ -6,6 +6,7 @@
 #include <penstock/run/chunk_core.hpp>
 #include <penstock/run/direct_core.hpp>
 #include <penstock/run/state.hpp>
+#include <penstock/run/whole.hpp>
 
 #include <cstddef>
 #include <cstdint>

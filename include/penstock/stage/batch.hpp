@@ -62,8 +62,7 @@ struct batch_stage {
   static consteval mistake diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
     if constexpr (shape == shape_class::none)
-      return open_sample<V> || std::is_same_v<V, whole_sample> ? mistake::open_sample_in_batch
-                                                               : mistake::not_batchable;
+      return open_sample<V> || owned_sample<V> ? mistake::open_sample_in_batch : mistake::not_batchable;
     if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
       return mistake::discovered_without_collate;
     return mistake::none;

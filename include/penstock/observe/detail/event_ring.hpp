@@ -17,9 +17,10 @@ namespace penstock::inline v0_1::detail {
 ///
 /// An event that is overwritten while it is copied is left out: each word is stored after `begun_` says so,
 /// and released, so that who sees the word sees `begun_`.
-class event_ring {
+template <class = void>
+class basic_event_ring {
  public:
-  explicit event_ring(std::size_t capacity)
+  explicit basic_event_ring(std::size_t capacity)
       : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
 
   void add(const run_event& e) noexcept {
@@ -62,5 +63,6 @@ class event_ring {
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };
+using event_ring = basic_event_ring<>;
 
 }  // namespace penstock::inline v0_1::detail

@@ -40,9 +40,10 @@ inline std::uint64_t trace_now() noexcept {
 
 /// Collects events. `ph` is X for what has a length, M for names, b and e for what overlaps, i for a moment;
 /// times are microseconds with three decimals.
-class trace_text {
+template <class = void>
+class basic_trace_text {
  public:
-  trace_text() : pid_(::getpid()) {}
+  basic_trace_text() : pid_(::getpid()) {}
 
   void process(std::string_view name) {
     begin("process_name", "M", 0);
@@ -127,9 +128,11 @@ class trace_text {
   pid_t pid_;
   std::string text_;
 };
+using trace_text = basic_trace_text<>;
 
 /// Under a temporary name beside it, flushed, renamed; nothing is left behind where that fails.
-inline void write_whole_file(const std::string& path, std::string_view bytes) {
+template <class = void>
+void write_whole_file(const std::string& path, std::string_view bytes) {
   const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
   const auto fail = [&](std::string_view what) {
     const int code = errno;

@@ -4,6 +4,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/shape_class.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -54,8 +55,10 @@ class whole_tensor {
 };
 
 /// An owned sample whose members are known only at run time.
-class whole_sample {
+template <class = void>
+class basic_whole_sample {
  public:
+  using is_owned_sample = void;
   struct item {
     std::string name;
     whole_bytes bytes;
@@ -89,8 +92,14 @@ class whole_sample {
   std::vector<item> items_;
   std::size_t size_ = 0;
 };
+using whole_sample = basic_whole_sample<>;
 
 namespace detail {
+
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 
 template <class T>
 struct whole_of {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/core/whole.hpp>
+#include <penstock/run/whole.hpp>
 
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
