@@ -60,6 +60,8 @@ install_missing() {
     command -v ccache >/dev/null || wanted+=(ccache)
     command -v objdump >/dev/null || wanted+=(binutils)
     command -v tar >/dev/null || wanted+=(tar)
+    command -v git >/dev/null || wanted+=(git)
+    command -v pkg-config >/dev/null || wanted+=(pkg-config)
     [ -e /usr/include/catch2 ] || wanted+=(catch2)
     [ -n "$(newest_clang)" ] || wanted+=(clang)
     command -v valgrind >/dev/null || optional+=(valgrind)
