@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <lz4frame.h>
 #include <memory>
 #include <new>
@@ -132,59 +131,6 @@ class lz4_frame_walk {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/packed_blob.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The content of a payload of frames: a blob. Where the frames name their sizes nothing is decompressed
-/// until it is known where to. `Scratch` is what a worker keeps: `format`, `content`, `expand(packed, into,
-/// bounded)`.
-template <class Scratch>
-class packed_blob {
- public:
-  using unfinished = void;
-
-  /// Content of `size` bytes, still packed.
-  packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
-      : scratch_(&scratch), packed_(packed), size_(size) {}
-  /// Content that lies in the scratch already.
-  explicit packed_blob(Scratch& scratch) noexcept
-      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Decompresses to the destination of `size()` bytes.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_)
-      throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
-                                   " bytes, the content ", size_});
-    if (expanded_) {
-      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
-    } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  {"the ", Scratch::format, " frames hold less than the ", size_, " bytes that they name"});
-    }
-  }
-
-  /// The content, in the worker's scratch until its next use.
-  [[nodiscard]] bytes_view finish() const {
-    if (!expanded_) {
-      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
-      read_into(scratch_->content.span());
-      expanded_ = true;
-    }
-    return scratch_->content.view();
-  }
-
- private:
-  Scratch* scratch_;
-  bytes_view packed_;
-  std::uint64_t size_;
-  mutable bool expanded_ = false;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/lz4.hpp
 
