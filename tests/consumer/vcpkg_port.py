@@ -71,7 +71,7 @@ def look_after(package, features):
     stray = [p.name for p in package.iterdir() if p.is_file()]
     same("files beside the folders", stray, [])
     same("the files for pkg-config", sorted(p.name for p in package.rglob("*.pc")),
-         sorted(["penstock.pc"] + [f"penstock-{f}.pc" for f in features]))
+         sorted(["penstock.pc"] + [f"penstock-{f.replace('-', '_')}.pc" for f in features]))
 
 
 def main():
@@ -82,7 +82,8 @@ def main():
     work = fresh(options.work)
 
     listed = (ROOT / "include/penstock/CMakeLists.txt").read_text(encoding="utf-8")
-    optional = re.findall(r"penstock_optional_component\(\s*(\w+)", listed)
+    # A feature's name has no underscore.
+    optional = [name.replace("_", "-") for name in re.findall(r"penstock_optional_component\(\s*(\w+)", listed)]
     port, features = check_manifest(PORT / "vcpkg.json", optional)
     own, own_features = check_manifest(ROOT / "vcpkg.json", optional)
     same("the features of the two manifests", features, own_features)
@@ -95,7 +96,7 @@ def main():
             fault(f"usage does not say {word}")
 
     # The libraries of components that are off may be missing here.
-    here = [f for f in optional if f in options.components.split(",")]
+    here = [f for f in optional if f.replace("-", "_") in options.components.split(",")]
     choices = [[]] + [[f] for f in here] + [here]
     for number, chosen in enumerate(choices):
         place = work / str(number)
@@ -109,7 +110,7 @@ def main():
         if number == 0 or len(chosen) > 1:
             run("cmake", "-S", HERE / "components", "-B", place / "user", "-G", options.generator,
                 f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={place / 'installed'}",
-                f"-DCONSUMER_COMPONENTS={';'.join(['core'] + chosen)}")
+                f"-DCONSUMER_COMPONENTS={';'.join(['core'] + chosen).replace('-', '_')}")
             run("cmake", "--build", place / "user")
             run(place / "user/consumer")
         if shutil.which("pkg-config"):

@@ -29,6 +29,18 @@
 #include <penstock/codec/json.hpp>
 #include <penstock/source/wids.hpp>
 #endif
+#ifdef CONSUMER_FMT
+#include <penstock/integration/fmt.hpp>
+#endif
+#ifdef CONSUMER_RANGE_V3
+#include <penstock/integration/range_v3.hpp>
+#endif
+#ifdef CONSUMER_ASIO
+#include <penstock/integration/asio.hpp>
+#endif
+#ifdef CONSUMER_LOCKFREE
+#include <penstock/run/lockfree.hpp>
+#endif
 
 #include <cstddef>
 #include <iostream>
@@ -100,6 +112,9 @@ int main() {
     ps::no_scratch scratch;
     (void)ps::json{}.decode(bytes, scratch);
   });
+#endif
+#ifdef CONSUMER_FMT
+  if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;
 #endif
   return faults;
 }

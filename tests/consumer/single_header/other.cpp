@@ -22,6 +22,18 @@
 #ifdef CONSUMER_HAS_BZ2
 #include <penstock/penstock_bz2.hpp>
 #endif
+#ifdef CONSUMER_HAS_FMT
+#include <penstock/penstock_fmt.hpp>
+#endif
+#ifdef CONSUMER_HAS_RANGE_V3
+#include <penstock/penstock_range_v3.hpp>
+#endif
+#ifdef CONSUMER_HAS_ASIO
+#include <penstock/penstock_asio.hpp>
+#endif
+#ifdef CONSUMER_HAS_LOCKFREE
+#include <penstock/penstock_lockfree.hpp>
+#endif
 #include <penstock/penstock.hpp>
 
 #include <string_view>
