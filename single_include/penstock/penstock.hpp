@@ -19584,6 +19584,120 @@ using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/codec/detail/lz4_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// One frame of an lz4 payload, before any of it is decompressed.
+struct lz4_frame {
+  bytes_view bytes;           // all of it
+  bool skippable = false;     // without content
+  bool known = false;         // whether it names the size of its content
+  std::uint64_t content = 0;  // that size
+  std::uint64_t bound = 0;    // what its blocks can hold at most
+};
+
+/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for a
+/// block, and gives what no header can fake: an upper bound, so that a lie about the size allocates nothing.
+/// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
+class lz4_frame_walk {
+ public:
+  explicit lz4_frame_walk(bytes_view packed) : packed_(packed) {
+    if (packed.empty())
+      throw error(errc::format, "there are no bytes, not even an empty lz4 frame").at_offset(0);
+  }
+
+  [[nodiscard]] bool done() const noexcept { return at_ == packed_.size(); }
+
+  [[nodiscard]] lz4_frame next() {
+    const std::size_t start = at_;
+    lz4_frame frame;
+    const bool begins = packed_.size() - at_ >= 4;
+    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+    if ((number & ~15u) == skippable) {
+      frame.skippable = true;
+      skip(little(4));
+    } else if (number == magic) {
+      read(frame, start);
+    } else if (number == legacy) {
+      throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
+          .at_offset(start);
+    } else {
+      throw error(errc::format,
+                  start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
+          .at_offset(start);
+    }
+    frame.bytes = packed_.subspan(start, at_ - start);
+    return frame;
+  }
+
+ private:
+  static constexpr std::uint32_t magic = 0x184d2204u;
+  static constexpr std::uint32_t legacy = 0x184c2102u;
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+
+  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
+    need(bytes);
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+    at_ += bytes;
+    return value;
+  }
+  void skip(std::uint64_t bytes) {
+    need(bytes);
+    at_ += static_cast<std::size_t>(bytes);
+  }
+  void need(std::uint64_t bytes) const {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the lz4 frame is cut short").at_offset(packed_.size());
+  }
+
+  void read(lz4_frame& frame, std::size_t start) {
+    const std::uint64_t flags = little(1);
+    const std::uint64_t block = little(1);
+    if (flags >> 6 != 1)
+      throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
+          .at_offset(start + 4);
+    const std::uint64_t code = block >> 4;
+    if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
+      throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
+    const std::uint64_t most = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
+    frame.known = (flags & 8) != 0;
+    if (frame.known) frame.content = little(8);
+    if ((flags & 1) != 0) {
+      if (const std::uint64_t dictionary = little(4); dictionary != 0)
+        throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
+            .at_offset(start);
+    }
+    skip(1);  // the checksum of the header, which the library compares
+    for (;;) {
+      const std::size_t at = at_;
+      const std::uint64_t header = little(4);
+      if (header == 0) break;
+      const std::uint64_t size = header & 0x7fffffffu;
+      if (size > most)
+        throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
+      skip(size);
+      // no byte of a packed block stands for more than 255
+      frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
+      if ((flags & 16) != 0) skip(4);
+    }
+    if ((flags & 4) != 0) skip(4);
+    if (frame.known && frame.content > frame.bound)
+      throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
+                                 " bytes, but its blocks hold at most ", frame.bound})
+          .at_offset(start);
+  }
+
+  bytes_view packed_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/detail/packed_blob.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -19636,3 +19750,119 @@ class packed_blob {
 };
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/zstd_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What the frames of a zstd payload say about its content, before any of it is decompressed.
+struct zstd_extent {
+  std::uint64_t content = 0;  // the sum of the sizes that the frames name; meaningful where `known`
+  std::uint64_t bound = 0;    // what their blocks can hold at most
+  bool known = true;          // whether each frame names its size
+};
+
+/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for 128
+/// KiB of content, and gives what no header can fake: an upper bound, so that a lie about the size allocates
+/// nothing.
+/// Source: RFC 8878, sections 3.1.1 and 3.1.2.
+class zstd_frame_walk {
+ public:
+  explicit zstd_frame_walk(bytes_view packed) noexcept : packed_(packed) {}
+
+  [[nodiscard]] zstd_extent run() {
+    if (packed_.empty())
+      throw error(errc::format, "there are no bytes, not even an empty zstd frame").at_offset(0);
+    while (at_ < packed_.size()) frame();
+    return found_;
+  }
+
+ private:
+  static constexpr std::uint32_t magic = 0xfd2fb528u;
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+
+  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+    at_ += bytes;
+    return value;
+  }
+  void skip(std::uint64_t bytes) {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+    at_ += static_cast<std::size_t>(bytes);
+  }
+
+  void frame() {
+    const std::size_t start = at_;
+    const bool begins = packed_.size() - at_ >= 4;
+    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+    if ((number & ~15u) == skippable) return skip(little(4));
+    if (number != magic)
+      throw error(errc::format,
+                  start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
+          .at_offset(start);
+    const auto descriptor = static_cast<unsigned>(little(1));
+    const bool single_segment = (descriptor & 0x20) != 0;
+    if ((descriptor & 0x08) != 0)
+      throw error(errc::format, "the zstd frame header has a reserved bit set").at_offset(start + 4);
+    constexpr std::size_t dictionary_bytes[] = {0, 1, 2, 4};
+    const std::size_t size_bytes[] = {single_segment ? std::size_t{1} : std::size_t{0}, 2, 4, 8};
+    const std::size_t size_field = size_bytes[descriptor >> 6];
+    if (!single_segment) skip(1);
+    if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
+      throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
+          .at_offset(start);
+    std::uint64_t content = little(size_field);
+    if (size_field == 2) content += 256;
+    const std::uint64_t bound = blocks();
+    if ((descriptor & 0x04) != 0) skip(4);
+    if (size_field == 0) {
+      found_.known = false;
+    } else if (content > bound) {
+      throw error(errc::format, {"the zstd frame says that it holds ", content,
+                                 " bytes, but its blocks hold at most ", bound})
+          .at_offset(start);
+    }
+    // no overflow: each block takes at least three bytes of input and holds less than 2^22
+    found_.content += content;
+    found_.bound += bound;
+  }
+
+  [[nodiscard]] std::uint64_t blocks() {
+    std::uint64_t bound = 0;
+    for (;;) {
+      const std::size_t start = at_;
+      const std::uint64_t header = little(3);
+      const std::uint64_t size = header >> 3;
+      switch (header >> 1 & 3) {
+        case 0:
+          skip(size);
+          bound += size;
+          break;
+        case 1:
+          skip(1);
+          bound += size;
+          break;
+        case 2:
+          skip(size);
+          bound += 128_KiB;
+          break;
+        default:
+          throw error(errc::format, "the zstd frame has a block of an unknown type").at_offset(start);
+      }
+      if ((header & 1) != 0) return bound;
+    }
+  }
+
+  bytes_view packed_;
+  std::size_t at_ = 0;
+  zstd_extent found_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
