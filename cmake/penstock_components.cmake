@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# penstock_component(<name> HEADERS <header>... LINKS <target>...)
+# penstock_component(<name> HEADERS <header>... LINKS <target>... [PC_REQUIRES <package>] [PC_LIBS <flag>]
+#                     [PC_CFLAGS <flags>])
 #
 # One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
 # listed, since what a glob finds depends on the day; tools/check_headers.py compares the list with the tree.
+# PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links one that has no
+# such name. Headers without one need neither.
 function(penstock_component component)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PC_REQUIRES;PC_LIBS;PC_CFLAGS" "HEADERS;LINKS")
   set(target penstock_${component})
   add_library(${target} INTERFACE)
   add_library(penstock::${component} ALIAS ${target})
@@ -17,20 +20,30 @@ function(penstock_component component)
   set_target_properties(
     ${target} PROPERTIES EXPORT_NAME ${component} VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${component})
+  foreach(field IN ITEMS REQUIRES LIBS CFLAGS)
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_${field}_OF_${component} "${arg_PC_${field}}")
+  endforeach()
 endfunction()
 
-# penstock_optional_component(<name> PACKAGE <find module> HEADERS <header>... LINKS <target>...)
+# penstock_optional_component(<name> PACKAGE <find module> HEADERS <header>... LINKS <target>...
+#                             [PC_REQUIRES <package>] [PC_LIBS <flag>] [PC_CFLAGS <flags>])
 #
 # A component that needs a third-party library: there only when PENSTOCK_ENABLE_<NAME> is on. Its headers are
 # noted in any case, so that tests and examples that include them can be left out.
 function(penstock_optional_component component)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "HEADERS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PC_REQUIRES;PC_LIBS;PC_CFLAGS" "HEADERS;LINKS")
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL_COMPONENTS ${component})
   set_property(GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component} ${arg_HEADERS})
   string(TOUPPER ${component} upper)
   if(PENSTOCK_ENABLE_${upper})
     find_package(${arg_PACKAGE} REQUIRED)
-    penstock_component(${component} HEADERS ${arg_HEADERS} LINKS penstock::core ${arg_LINKS})
+    penstock_component(
+      ${component}
+      HEADERS ${arg_HEADERS}
+      LINKS penstock::core ${arg_LINKS}
+      PC_REQUIRES "${arg_PC_REQUIRES}"
+      PC_LIBS "${arg_PC_LIBS}"
+      PC_CFLAGS "${arg_PC_CFLAGS}")
   endif()
 endfunction()
 

@@ -1,19 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Headers, and a package that find_package(penstock COMPONENTS ...) understands. Nothing in it depends on a
-# compiler or an architecture, so it lies under share/. The licence is left to whoever makes a package of it.
+# Headers, a package that find_package(penstock COMPONENTS ...) understands, and files for pkg-config.
+# Nothing in it depends on a compiler or an architecture, so it lies under share/. The licence is left to
+# whoever makes a package of it.
+#
+# `cmake --install <build> --component penstock-<name>` installs one component; the others need penstock-core.
 
 include(CMakePackageConfigHelpers)
 set(penstock_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/penstock)
+# Packagers who keep all of these in one place say so here.
+set(PENSTOCK_INSTALL_PKGCONFIGDIR ${CMAKE_INSTALL_DATADIR}/pkgconfig
+    CACHE STRING "Where files for pkg-config go")
+
+# They find what they speak of from where they lie, so that the whole may be moved.
+if(IS_ABSOLUTE "${PENSTOCK_INSTALL_PKGCONFIGDIR}")
+  set(penstock_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  string(REGEX REPLACE "[^/]+" ".." penstock_pc_prefix "\${pcfiledir}/${PENSTOCK_INSTALL_PKGCONFIGDIR}")
+  string(REGEX REPLACE "^[.][.]" "\${pcfiledir}" penstock_pc_prefix "${penstock_pc_prefix}")
+endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(penstock_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+  set(penstock_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
 
 # Each component has an export of its own, so that the libraries of those not asked for are not looked for.
 get_property(penstock_components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 foreach(component IN LISTS penstock_components)
-  install(TARGETS penstock_${component} EXPORT penstock-${component}-targets FILE_SET HEADERS)
+  install(
+    TARGETS penstock_${component}
+    EXPORT penstock-${component}-targets
+    FILE_SET HEADERS COMPONENT penstock-${component})
   install(
     EXPORT penstock-${component}-targets
     NAMESPACE penstock::
-    DESTINATION ${penstock_package_dir})
+    DESTINATION ${penstock_package_dir}
+    COMPONENT penstock-${component})
+
+  get_property(penstock_pc_requires GLOBAL PROPERTY PENSTOCK_PC_REQUIRES_OF_${component})
+  get_property(penstock_pc_libs GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_${component})
+  set(penstock_pc_name penstock)
+  set(penstock_pc_description "${PROJECT_DESCRIPTION}")
+  get_property(penstock_pc_cflags GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_${component})
+  string(STRIP "-I\${includedir} ${penstock_pc_cflags}" penstock_pc_cflags)
+  if(NOT component STREQUAL "core")
+    set(penstock_pc_name penstock-${component})
+    set(penstock_pc_description "Penstock's component ${component}")
+    string(PREPEND penstock_pc_requires "penstock = ${PROJECT_VERSION} ")
+    string(STRIP "${penstock_pc_requires}" penstock_pc_requires)
+  endif()
+  configure_file(
+    ${PROJECT_SOURCE_DIR}/cmake/penstock.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${penstock_pc_name}.pc @ONLY)
+  install(
+    FILES ${PROJECT_BINARY_DIR}/pkgconfig/${penstock_pc_name}.pc
+    DESTINATION ${PENSTOCK_INSTALL_PKGCONFIGDIR}
+    COMPONENT penstock-${component})
 endforeach()
 
 configure_package_config_file(
@@ -22,14 +64,9 @@ configure_package_config_file(
 # While the major version is 0, a minor version may change everything.
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+file(GLOB penstock_find_modules ${PROJECT_SOURCE_DIR}/cmake/FindPenstock*.cmake)
 install(
-  FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
-        ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockAsio.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockJson.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLockfree.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLz4.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockZstd.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockDeflate.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockYaml.cmake
-  DESTINATION ${penstock_package_dir})
+  FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
+        ${penstock_find_modules}
+  DESTINATION ${penstock_package_dir}
+  COMPONENT penstock-core)

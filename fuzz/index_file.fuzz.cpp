@@ -34,16 +34,16 @@ struct shard {
 void repair(std::string& index, unsigned how, ps::object_signature signature) {
   auto* const at = reinterpret_cast<std::byte*>(index.data());
   std::memcpy(at, "PENSTIDX", 8);
-  tar::store_little<std::uint32_t>(at + 8, 1);
-  tar::store_little<std::uint32_t>(at + 12, 128);
-  tar::store_little<std::uint64_t>(at + 16, signature.size);
-  tar::store_little<std::uint64_t>(at + 24, signature.stamp);
-  const auto field = [&](std::size_t i) { return tar::load_little<std::uint64_t>(at + i); };
+  ps::detail::store_little<std::uint32_t>(at + 8, 1);
+  ps::detail::store_little<std::uint32_t>(at + 12, 128);
+  ps::detail::store_little<std::uint64_t>(at + 16, signature.size);
+  ps::detail::store_little<std::uint64_t>(at + 24, signature.stamp);
+  const auto field = [&](std::size_t i) { return ps::detail::load_little<std::uint64_t>(at + i); };
   const std::uint64_t before = 128 + 8 * (field(32) + 1) + 16 * field(40) + 4 * field(48) + field(56);
   if ((how & 2) != 0 && before <= index.size())
-    tar::store_little<std::uint64_t>(at + 64, index.size() - before);
-  tar::store_little<std::uint64_t>(at + 80, tar::checksum(ps::bytes_of(index).subspan(128)));
-  tar::store_little<std::uint64_t>(at + 120, tar::checksum(ps::bytes_of(index).first(120)));
+    ps::detail::store_little<std::uint64_t>(at + 64, index.size() - before);
+  ps::detail::store_little<std::uint64_t>(at + 80, tar::checksum(ps::bytes_of(index).subspan(128)));
+  ps::detail::store_little<std::uint64_t>(at + 120, tar::checksum(ps::bytes_of(index).first(120)));
 }
 
 void look_at(const tar::shard_index& index, std::uint64_t shard_size) {

@@ -3,8 +3,9 @@
 """Writes single_include/penstock/: one file for everything that needs the standard library alone, and one
 small file for each optional component, which expects the first beside it.
 
-Depth first from penstock/penstock.hpp, each header once, standard includes sorted at the top. The same
-tree gives the same bytes: no date, no commit. `--check` compares with what is committed and writes
+Depth first from penstock/penstock.hpp, each header once, standard includes sorted at the top. What components
+need and needs no library itself stands in the first file too, so that no two define it. The same tree gives
+the same bytes: no date, no commit. `--check` compares with what is committed and writes
 nothing.
 """
 
@@ -88,22 +89,28 @@ def generate():
 
     everything = Amalgamation()
     everything.visit("penstock.hpp")
-    first_line = f"// Penstock {version}, all that needs the standard library alone."
-    result = {"penstock.hpp": everything.text(f"{first_line}\n{note}")}
-
     optional = {}
     for header in headers():
         if component_of(header) != "core":
             optional.setdefault(component_of(header), []).append(relative(header))
     reached = set(everything.seen)
     for component, names in sorted(optional.items()):
+        part = Amalgamation(everything.seen)
         for name in names:
             if name in everything.seen:
                 sys.exit(f"amalgamate: penstock.hpp reaches {name}, which needs penstock::{component}")
+            part.visit(name)
+        reached |= part.seen
+    for name in sorted(reached):
+        if component_of(PENSTOCK / name) == "core":
+            everything.visit(name)
+    first_line = f"// Penstock {version}, all that needs the standard library alone."
+    result = {"penstock.hpp": everything.text(f"{first_line}\n{note}")}
+
+    for component, names in sorted(optional.items()):
         part = Amalgamation(everything.seen)
         for name in names:
             part.visit(name)
-        reached |= part.seen
         first_line = f"// Penstock {version}, the component {component}. It needs penstock.hpp beside it."
         first_code = f"#pragma once\n\n{guards(component)}\n#include <penstock/penstock.hpp>\n"
         text = part.text(f"{first_line}\n{note}").replace("#pragma once\n", first_code, 1)

@@ -8,6 +8,7 @@ A line `<!-- ... -->` before a block names the check; a block without one is a f
   sentence            the library has this message
   fails with the next block   the code does not compile, and that is the one error
   configures          the lines make a program of a CMake project that is built and run
+  configures with CPM the same, which a test of its own does (tests/consumer/fetched.py)
 Relative links must lead to something. Without --compiler only what needs no program is checked.
 """
 
@@ -111,6 +112,9 @@ def faults_of(name, text, options):
             fault = configures(block, options) if options.build else ""
             if fault:
                 yield f"{where}: {fault}"
+        elif check == "configures with CPM":
+            if "CPMAddPackage" not in block:
+                yield f"{where}: these lines do not use CPM"
         else:
             yield f"{where}: a block that nobody checks"
     if wrong:
@@ -128,7 +132,7 @@ def main():
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
     pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs/reference").glob("*.md"))
-    for name in ("README.md", "docs/coming_from.md", "docs/choosing.md", *pages):
+    for name in ("README.md", "docs/building.md", "docs/coming_from.md", "docs/choosing.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
         faults += faults_of(name, text, options)

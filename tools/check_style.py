@@ -85,6 +85,7 @@ def source_faults(path):
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text(encoding="utf-8")
     prose = path.suffix in (".md", ".json", ".txt") and path.name != "CMakeLists.txt"
+    prose = prose or path.name == "usage"  # vcpkg shows it
     if not prose and LICENCE not in "\n".join(text.splitlines()[:3]):
         yield f"{name}: no licence line"
     if text and not text.endswith("\n"):

@@ -36,7 +36,8 @@ as_root() {
   fi
 }
 
-# install_missing build|tests: what the demonstration needs, or that and what the tests need
+# install_missing build|tests|full: what the demonstration needs, or that and what the tests need, or that and
+# what the tests for other machines need
 install_missing() {
   local wanted=() optional=() package version
   command -v g++ >/dev/null || wanted+=(g++)
@@ -46,7 +47,12 @@ install_missing() {
   have_header zstd.h || wanted+=(libzstd-dev)
   have_header libdeflate.h || wanted+=(libdeflate-dev)
   [ -d /usr/share/datasets/fashion-mnist ] || optional+=(dataset-fashion-mnist)
-  if [ "$1" = tests ]; then
+  if [ "$1" = full ]; then
+    command -v aarch64-linux-gnu-g++ >/dev/null || optional+=(g++-aarch64-linux-gnu)
+    command -v s390x-linux-gnu-g++ >/dev/null || optional+=(g++-s390x-linux-gnu)
+    command -v qemu-s390x >/dev/null || optional+=(qemu-user)
+  fi
+  if [ "$1" != build ]; then
     have_header zlib.h || wanted+=(zlib1g-dev)
     have_header lz4frame.h || wanted+=(liblz4-dev)
     have_header bzlib.h || wanted+=(libbz2-dev)
@@ -60,6 +66,8 @@ install_missing() {
     command -v ccache >/dev/null || wanted+=(ccache)
     command -v objdump >/dev/null || wanted+=(binutils)
     command -v tar >/dev/null || wanted+=(tar)
+    command -v git >/dev/null || wanted+=(git)
+    command -v pkg-config >/dev/null || wanted+=(pkg-config)
     [ -e /usr/include/catch2 ] || wanted+=(catch2)
     [ -n "$(newest_clang)" ] || wanted+=(clang)
     command -v valgrind >/dev/null || optional+=(valgrind)
@@ -108,6 +116,17 @@ webdataset_python() {
   if ! "$python" -c 'import webdataset, safetensors.numpy' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
       "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset safetensors >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$python"
+}
+
+# zig_python <folder>: the same for ziglang, a Clang with musl and libc++
+zig_python() {
+  local python=$1/bin/python
+  if ! "$python" -m ziglang version >/dev/null 2>&1; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install ziglang >/dev/null 2>&1 ||
       return 1
   fi
   echo "$python"

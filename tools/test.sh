@@ -4,8 +4,8 @@
 #
 # Installs what is missing (Debian, Ubuntu), builds with GCC, then runs one test run with ctest: the unit
 # tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources.
-# --full adds the sanitizers, Clang's own build, the unity and minimal builds, the single header, and longer
-# property tests.
+# --full adds the sanitizers, Clang's own build, the unity and minimal builds, the single header, the parsers on
+# 64-bit ARM and on a big-endian machine (emulated), a program with musl, and longer property tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/install_missing.sh
@@ -19,7 +19,8 @@ for argument in "$@"; do
   esac
 done
 
-install_missing tests
+[ "$full" = 1 ] && needs=full || needs=tests
+install_missing "$needs"
 jobs=$(nproc)
 clang=$(newest_clang)
 export PYTHONDONTWRITEBYTECODE=1
@@ -60,6 +61,19 @@ if [ "$full" = 1 ]; then
   preset unity
   preset minimal
   preset single-header
+  for machine in aarch64 s390x; do
+    if command -v "$machine-linux-gnu-g++" >/dev/null && command -v "qemu-$machine" >/dev/null; then
+      preset "$machine"
+    elif [ "${CI:-}" = true ]; then
+      echo "CI must have $machine-linux-gnu-g++ and qemu-$machine" >&2
+      exit 1
+    else
+      echo "== $machine left out: there is no $machine-linux-gnu-g++ or no qemu-$machine"
+    fi
+  done
+  if [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
+    export PENSTOCK_TEST_ZIG=$zig
+  fi
   export PENSTOCK_LONG_TESTS=1
 fi
 preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"

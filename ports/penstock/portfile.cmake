@@ -18,10 +18,13 @@ vcpkg_check_features(
            asio PENSTOCK_ENABLE_ASIO
            lockfree PENSTOCK_ENABLE_LOCKFREE
            cuda PENSTOCK_ENABLE_CUDA)
+# vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS ${options} -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF
-          -DPENSTOCK_BUILD_FUZZ=OFF)
+          -DPENSTOCK_BUILD_FUZZ=OFF -DPENSTOCK_INSTALL_PKGCONFIGDIR=lib/pkgconfig)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH share/cmake/penstock)
+vcpkg_fixup_pkgconfig()
+file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")

@@ -52,6 +52,15 @@
 #include <utility>
 #include <vector>
 
+// ---- penstock/core/detail/exceptions.hpp
+
+#if !defined(__cpp_exceptions)
+#error "penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it"
+#endif
+
+/// Included before anything that throws, so that this is the first that a reader sees. It declares nothing.
+namespace penstock::inline v0_1 {}
+
 // ---- penstock/core/bytes.hpp
 
 namespace penstock::inline v0_1 {
@@ -76,6 +85,31 @@ inline namespace literals {
 [[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
 [[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 }  // namespace literals
+
+namespace detail {
+
+/// Numbers of files, which are little-endian on every machine.
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
+  T value{};
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, at, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
+  }
+  return value;
+}
+
+template <std::unsigned_integral T>
+inline void store_little(std::byte* at, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(at, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+}  // namespace detail
 
 /// Owned bytes, aligned to 64, that keep their capacity: the scratch space of workers and codecs.
 ///
@@ -11688,21 +11722,28 @@ class directory : public basic_directory<> {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A hash of bytes for fingerprints, eight at a time; the same on every machine of one byte order. Not for
-/// adversaries.
+/// A hash of bytes for fingerprints, eight at a time; the same on every machine. Not for adversaries.
 [[nodiscard]] inline std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
   std::uint64_t hash = mix64(seed ^ bytes.size());
   while (!bytes.empty()) {
     const std::size_t n = std::min<std::size_t>(8, bytes.size());
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), n);
-    hash = mix64(hash ^ word);
+    std::array<std::byte, 8> word{};
+    std::memcpy(word.data(), bytes.data(), n);
+    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
     bytes = bytes.subspan(n);
   }
   return hash;
 }
 
-/// The same of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
+/// The same of numbers, as their little-endian bytes would have it.
+[[nodiscard]] inline std::uint64_t hash_words(std::uint64_t seed,
+                                              std::span<const std::uint64_t> words) noexcept {
+  std::uint64_t hash = mix64(seed ^ words.size_bytes());
+  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
+  return hash;
+}
+
+/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
 [[nodiscard]] inline std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
   constexpr std::size_t part = 1u << 20;
   if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
@@ -12748,33 +12789,40 @@ struct given_shape {
   [[nodiscard]] const extents& shape() const noexcept { return given; }
 };
 
-/// An array that lies in a file in the order and the byte order of memory: an array expression, not read yet.
-/// Lives during the call that hands it on.
+/// An array that lies in a file in the order of memory, in the byte order of this machine or `swapped`: an
+/// array expression, not read yet. Lives during the call that hands it on.
 template <class T, class Shape, class Session>
 class stored_array : public Shape {
  public:
   using unfinished = void;
   using value_type = T;
 
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               buffer& scratch) noexcept
-      : Shape(shape), session_(&session), scratch_(&scratch), offset_(offset), object_(object) {}
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset, buffer& scratch,
+               bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        scratch_(&scratch),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
 
   /// Reads the values to where they are wanted.
   void write_to(T* into) const {
     auto* const to = reinterpret_cast<std::byte*>(into);
     session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
     if constexpr (std::same_as<T, bool>) {
       // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
       std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
     }
   }
-  /// A view of the values: in place where the session has views and they are aligned, else of a copy in the
-  /// worker's scratch.
+  /// A view of the values: in place where the session has views, they are aligned and in the byte order of
+  /// this machine, else of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
     if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
       const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};
     }
     scratch_->resize_for_overwrite(bytes());
@@ -12794,6 +12842,7 @@ class stored_array : public Shape {
   buffer* scratch_;
   std::uint64_t offset_;
   object_id object_;
+  bool swapped_;
 };
 
 }  // namespace detail
@@ -13712,9 +13761,8 @@ class line_source {
       const bytes_view all = session.view(object, 0, signature.size);
       detail::line_table& table = known->tables[i];
       table = detail::line_table(text_of(all));
-      const std::uint64_t content =
-          detail::hash_bytes(detail::hash_of_file(session, object, signature.size) ^ table.count,
-                             std::as_bytes(std::span<const std::uint64_t>(table.begins)));
+      const std::uint64_t content = detail::hash_words(
+          detail::hash_of_file(session, object, signature.size) ^ table.count, table.begins);
       entries[i] = {names[i], signature.size, table.count, signature.size, content};
       known->objects[i] = object;
       known->signatures[i] = signature;
@@ -13798,6 +13846,7 @@ struct stored_rows {
   extents shape;
   std::uint64_t begin = 0;
   std::uint64_t described = 0;
+  bool swapped = false;  // its byte order is not this machine's
 };
 
 /// The files of an array that is cut along its first length, and where their rows are.
@@ -13808,6 +13857,7 @@ struct row_files : known_files<Storage> {
   extents row;
   std::uint64_t row_bytes = 0;
   std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
+  std::vector<bool> swapped;          // by shard: whether its byte order is not this machine's
 
   /// Asks `find(session, object, size)` for the rows of each file. `wanted` is the shape of a row where the
   /// type knows it; `what` is what holds the rows, for messages.
@@ -13847,6 +13897,7 @@ struct row_files : known_files<Storage> {
           .at_offset(rows.described);
     row_bytes = sizeof(T) * row.elements();
     begins.push_back(rows.begin);
+    swapped.push_back(rows.swapped);
     return rows.shape[0];
   }
 };
@@ -13877,7 +13928,7 @@ class row_source {
       const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
       try {
         sink(element(shape::of(known_->row), open_.session(place.shard), known_->objects[place.shard], offset,
-                     w.scratch));
+                     w.scratch, known_->swapped[place.shard]));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);
@@ -13974,7 +14025,8 @@ struct npy_files : row_files<T, Storage> {
                                  "', which is ", expected, " bytes, but ", size - header.data_offset,
                                  " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
-    return {header.shape, header.data_offset, 8};
+    const bool swapped = header.order == (std::endian::native == std::endian::little ? '>' : '<');
+    return {header.shape, header.data_offset, 8, swapped};
   }
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
@@ -13996,12 +14048,6 @@ struct npy_files : row_files<T, Storage> {
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
       throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
                                  "' was asked for; see npy_rows<T>"})
-          .at_offset(8);
-    constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    if (header.order == foreign && sizeof(T) > 1)
-      throw error(errc::format, {"the npy file holds '", descr,
-                                 "', of the other byte order, and rows are read as they lie: save it "
-                                 "with array.astype(array.dtype.newbyteorder('='))"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
@@ -14026,14 +14072,16 @@ using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Stor
 ///
 /// In: a pattern with braces, which is `mapped_file`, or any storage. Out: an array expression of the files'
 /// shape without its first length, a view of the mapping until it is written to its slot; with lengths in the
-/// type a batch is written in place from the first one on. Versions 1.0 to 3.0 of the format.
+/// type a batch is written in place from the first one on. Versions 1.0 to 3.0 of the format, either byte
+/// order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
 /// the ends of each file.
 /// Cost per sample: a binary search among the files and one copy of the row; with a storage that has no views
-/// one read; no allocation, but for the scratch of `finish` where a file's values are misaligned.
+/// one read; no allocation, but for the scratch of `finish` where a file's values are misaligned or of the
+/// other byte order.
 /// Threads: any number at once.
-/// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`, the other
-/// byte order, Fortran order, an array without a length, and a header that does not fit the file's size;
+/// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`,
+/// Fortran order, an array without a length, and a header that does not fit the file's size;
 /// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
 /// for a file that was changed after the plan was made.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
@@ -14120,26 +14168,6 @@ struct split_path {
 /// described in docs/index.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
-
-template <std::unsigned_integral T>
-[[nodiscard]] inline T load_little(const std::byte* from) noexcept {
-  T value{};
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(&value, from, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(from[i]) << (8 * i));
-  }
-  return value;
-}
-
-template <std::unsigned_integral T>
-inline void store_little(std::byte* to, T value) noexcept {
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(to, &value, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
-  }
-}
 
 /// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
 /// attackers.
@@ -15652,7 +15680,7 @@ struct synthetic_options {
 };
 
 /// The bytes of one synthetic sample: a blob. Word j of 8 bytes is `mix64(seed ^ mix64(index)) + j *
-/// 0x9e3779b97f4a7c15`.
+/// 0x9e3779b97f4a7c15`, little-endian.
 class synthetic_bytes {
  public:
   using unfinished = void;
@@ -15664,8 +15692,8 @@ class synthetic_bytes {
   void read_into(mutable_bytes into) const noexcept {
     std::uint64_t word = first_word_;
     std::size_t at = 0;
-    for (; at + 8 <= into.size(); at += 8, word += step) std::memcpy(into.data() + at, &word, 8);
-    if (at != into.size()) std::memcpy(into.data() + at, &word, into.size() - at);
+    for (; at + 8 <= into.size(); at += 8, word += step) detail::store_little(into.data() + at, word);
+    for (; at != into.size(); ++at, word >>= 8) into[at] = static_cast<std::byte>(word);
   }
   [[nodiscard]] bytes_view finish() const {
     scratch_->resize_for_overwrite(static_cast<std::size_t>(size_));
@@ -16120,8 +16148,6 @@ struct token_files : known_files<Storage> {
 /// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
 template <token_value T, class Window, storage Storage>
 class token_source {
-  static_assert(std::endian::native == std::endian::little || sizeof(T) == 1,
-                "penstock: token files are little-endian, and are read in place on such machines only");
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
@@ -16149,7 +16175,7 @@ class token_source {
       const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->objects[place.shard],
-                     offset, w.scratch));
+                     offset, w.scratch, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);
@@ -19580,4 +19606,287 @@ class basic_memory_files {
 };
 using memory_files = basic_memory_files<>;
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/lz4_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// One frame of an lz4 payload, before any of it is decompressed.
+struct lz4_frame {
+  bytes_view bytes;           // all of it
+  bool skippable = false;     // without content
+  bool known = false;         // whether it names the size of its content
+  std::uint64_t content = 0;  // that size
+  std::uint64_t bound = 0;    // what its blocks can hold at most
+};
+
+/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for a
+/// block, and gives what no header can fake: an upper bound, so that a lie about the size allocates nothing.
+/// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
+class lz4_frame_walk {
+ public:
+  explicit lz4_frame_walk(bytes_view packed) : packed_(packed) {
+    if (packed.empty())
+      throw error(errc::format, "there are no bytes, not even an empty lz4 frame").at_offset(0);
+  }
+
+  [[nodiscard]] bool done() const noexcept { return at_ == packed_.size(); }
+
+  [[nodiscard]] lz4_frame next() {
+    const std::size_t start = at_;
+    lz4_frame frame;
+    const bool begins = packed_.size() - at_ >= 4;
+    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+    if ((number & ~15u) == skippable) {
+      frame.skippable = true;
+      skip(little(4));
+    } else if (number == magic) {
+      read(frame, start);
+    } else if (number == legacy) {
+      throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
+          .at_offset(start);
+    } else {
+      throw error(errc::format,
+                  start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
+          .at_offset(start);
+    }
+    frame.bytes = packed_.subspan(start, at_ - start);
+    return frame;
+  }
+
+ private:
+  static constexpr std::uint32_t magic = 0x184d2204u;
+  static constexpr std::uint32_t legacy = 0x184c2102u;
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+
+  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
+    need(bytes);
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+    at_ += bytes;
+    return value;
+  }
+  void skip(std::uint64_t bytes) {
+    need(bytes);
+    at_ += static_cast<std::size_t>(bytes);
+  }
+  void need(std::uint64_t bytes) const {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the lz4 frame is cut short").at_offset(packed_.size());
+  }
+
+  void read(lz4_frame& frame, std::size_t start) {
+    const std::uint64_t flags = little(1);
+    const std::uint64_t block = little(1);
+    if (flags >> 6 != 1)
+      throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
+          .at_offset(start + 4);
+    const std::uint64_t code = block >> 4;
+    if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
+      throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
+    const std::uint64_t most = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
+    frame.known = (flags & 8) != 0;
+    if (frame.known) frame.content = little(8);
+    if ((flags & 1) != 0) {
+      if (const std::uint64_t dictionary = little(4); dictionary != 0)
+        throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
+            .at_offset(start);
+    }
+    skip(1);  // the checksum of the header, which the library compares
+    for (;;) {
+      const std::size_t at = at_;
+      const std::uint64_t header = little(4);
+      if (header == 0) break;
+      const std::uint64_t size = header & 0x7fffffffu;
+      if (size > most)
+        throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
+      skip(size);
+      // no byte of a packed block stands for more than 255
+      frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
+      if ((flags & 16) != 0) skip(4);
+    }
+    if ((flags & 4) != 0) skip(4);
+    if (frame.known && frame.content > frame.bound)
+      throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
+                                 " bytes, but its blocks hold at most ", frame.bound})
+          .at_offset(start);
+  }
+
+  bytes_view packed_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/packed_blob.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The content of a payload of frames: a blob. Where the frames name their sizes nothing is decompressed
+/// until it is known where to. `Scratch` is what a worker keeps: `format`, `content`, `expand(packed, into,
+/// bounded)`.
+template <class Scratch>
+class packed_blob {
+ public:
+  using unfinished = void;
+
+  /// Content of `size` bytes, still packed.
+  packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+      : scratch_(&scratch), packed_(packed), size_(size) {}
+  /// Content that lies in the scratch already.
+  explicit packed_blob(Scratch& scratch) noexcept
+      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Decompresses to the destination of `size()` bytes.
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_)
+      throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
+                                   " bytes, the content ", size_});
+    if (expanded_) {
+      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
+    } else if (scratch_->expand(packed_, into, false) != size_) {
+      throw error(errc::format,
+                  {"the ", Scratch::format, " frames hold less than the ", size_, " bytes that they name"});
+    }
+  }
+
+  /// The content, in the worker's scratch until its next use.
+  [[nodiscard]] bytes_view finish() const {
+    if (!expanded_) {
+      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
+      read_into(scratch_->content.span());
+      expanded_ = true;
+    }
+    return scratch_->content.view();
+  }
+
+ private:
+  Scratch* scratch_;
+  bytes_view packed_;
+  std::uint64_t size_;
+  mutable bool expanded_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/zstd_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What the frames of a zstd payload say about its content, before any of it is decompressed.
+struct zstd_extent {
+  std::uint64_t content = 0;  // the sum of the sizes that the frames name; meaningful where `known`
+  std::uint64_t bound = 0;    // what their blocks can hold at most
+  bool known = true;          // whether each frame names its size
+};
+
+/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for 128
+/// KiB of content, and gives what no header can fake: an upper bound, so that a lie about the size allocates
+/// nothing.
+/// Source: RFC 8878, sections 3.1.1 and 3.1.2.
+class zstd_frame_walk {
+ public:
+  explicit zstd_frame_walk(bytes_view packed) noexcept : packed_(packed) {}
+
+  [[nodiscard]] zstd_extent run() {
+    if (packed_.empty())
+      throw error(errc::format, "there are no bytes, not even an empty zstd frame").at_offset(0);
+    while (at_ < packed_.size()) frame();
+    return found_;
+  }
+
+ private:
+  static constexpr std::uint32_t magic = 0xfd2fb528u;
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+
+  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+    at_ += bytes;
+    return value;
+  }
+  void skip(std::uint64_t bytes) {
+    if (packed_.size() - at_ < bytes)
+      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+    at_ += static_cast<std::size_t>(bytes);
+  }
+
+  void frame() {
+    const std::size_t start = at_;
+    const bool begins = packed_.size() - at_ >= 4;
+    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+    if ((number & ~15u) == skippable) return skip(little(4));
+    if (number != magic)
+      throw error(errc::format,
+                  start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
+          .at_offset(start);
+    const auto descriptor = static_cast<unsigned>(little(1));
+    const bool single_segment = (descriptor & 0x20) != 0;
+    if ((descriptor & 0x08) != 0)
+      throw error(errc::format, "the zstd frame header has a reserved bit set").at_offset(start + 4);
+    constexpr std::size_t dictionary_bytes[] = {0, 1, 2, 4};
+    const std::size_t size_bytes[] = {single_segment ? std::size_t{1} : std::size_t{0}, 2, 4, 8};
+    const std::size_t size_field = size_bytes[descriptor >> 6];
+    if (!single_segment) skip(1);
+    if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
+      throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
+          .at_offset(start);
+    std::uint64_t content = little(size_field);
+    if (size_field == 2) content += 256;
+    const std::uint64_t bound = blocks();
+    if ((descriptor & 0x04) != 0) skip(4);
+    if (size_field == 0) {
+      found_.known = false;
+    } else if (content > bound) {
+      throw error(errc::format, {"the zstd frame says that it holds ", content,
+                                 " bytes, but its blocks hold at most ", bound})
+          .at_offset(start);
+    }
+    // no overflow: each block takes at least three bytes of input and holds less than 2^22
+    found_.content += content;
+    found_.bound += bound;
+  }
+
+  [[nodiscard]] std::uint64_t blocks() {
+    std::uint64_t bound = 0;
+    for (;;) {
+      const std::size_t start = at_;
+      const std::uint64_t header = little(3);
+      const std::uint64_t size = header >> 3;
+      switch (header >> 1 & 3) {
+        case 0:
+          skip(size);
+          bound += size;
+          break;
+        case 1:
+          skip(1);
+          bound += size;
+          break;
+        case 2:
+          skip(size);
+          bound += 128_KiB;
+          break;
+        default:
+          throw error(errc::format, "the zstd frame has a block of an unknown type").at_offset(start);
+      }
+      if ((header & 1) != 0) return bound;
+    }
+  }
+
+  bytes_view packed_;
+  std::size_t at_ = 0;
+  zstd_extent found_;
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1

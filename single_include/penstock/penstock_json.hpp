@@ -647,7 +647,7 @@ struct safetensors_files : row_files<T, Storage> {
           if (entry.shape.rank() == 0)
             throw error(errc::format, {"the tensor '", name, "' is one number, which has no rows"})
                 .at_offset(entry.begin);
-          return {entry.shape, entry.begin, entry.begin};
+          return {entry.shape, entry.begin, entry.begin, false};
         });
   }
 };

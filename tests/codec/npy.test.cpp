@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -124,7 +125,8 @@ TEST_CASE("codec/npy: writes the header that numpy writes") {
   const std::string_view text = ps::text_of(file);
   CHECK(file.size() == 128 + 24);
   CHECK(text.substr(0, 10) == std::string_view("\x93NUMPY\x01\x00\x76\x00", 10));
-  CHECK(text.substr(10, 60) == "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ");
+  const std::string order = std::endian::native == std::endian::little ? "<" : ">";
+  CHECK(text.substr(10, 60) == "{'descr': '" + order + "f4', 'fortran_order': False, 'shape': (2, 3), } ");
   CHECK(text[127] == '\n');
   CHECK(ps::text_of(ps::npy_bytes<std::int8_t>(ps::extents(5), std::vector<std::int8_t>(5))).find("'|i1'") !=
         std::string::npos);
@@ -149,7 +151,10 @@ TEST_CASE("codec/npy: reads headers however they are laid out") {
       ps::extents shape;
       const auto values = npy_test::read<float>(npy_test::made(dict, 24, major), &shape);
       CHECK(shape == ps::extents(2, 3));
-      CHECK(std::to_integer<int>(reinterpret_cast<const std::byte*>(values.data())[23]) == 23);
+      const bool swapped =
+          std::endian::native == std::endian::big && dict.find("<f4") != std::string_view::npos;
+      CHECK(std::to_integer<int>(reinterpret_cast<const std::byte*>(values.data())[23]) ==
+            (swapped ? 20 : 23));
     }
   // the order of one dimension is both orders
   CHECK(npy_test::read<float>(npy_test::made("{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }", 24))
@@ -328,7 +333,8 @@ TEST_CASE("codec/npy: reads files that numpy wrote") {
     const auto header = ps::detail::read_npy_header(file);
     const ps::bytes_view payload = ps::bytes_view(file).subspan(header.data_offset);
     const auto same = [&](const auto& values) {
-      CHECK(std::memcmp(values.data(), payload.data(), payload.size()) == 0);
+      if (std::endian::native == std::endian::little)
+        CHECK(std::memcmp(values.data(), payload.data(), payload.size()) == 0);
       ++read;
     };
     if (header.descr == "<f4") {

@@ -4,7 +4,7 @@
 
 Without it must compile. With it there must be one error whose line holds the sentence that the file's
 `// expect: <sentence>` states, in at most 15 lines of output from GCC and 20 from Clang: as much as a reader
-takes in at once.
+takes in at once. What needs a flag to be wrong says `// wrong with: <flags>`.
 """
 
 import argparse
@@ -14,14 +14,15 @@ import re
 import subprocess
 import sys
 
+FLAGS = re.compile(r"^// wrong with: (.+?)\s*$", re.MULTILINE)
 EXPECT = re.compile(r"^// expect: (.+?)\s*$", re.MULTILINE)
 
 
-def compile_once(compiler, includes, source, wrong):
+def compile_once(compiler, includes, source, wrong, flags=()):
     """(exit status, lines of output)"""
     command = [compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never"]
     command += [f"-I{include}" for include in includes]
-    command += ["-DPENSTOCK_WRONG"] if wrong else []
+    command += ["-DPENSTOCK_WRONG", *flags] if wrong else []
     environment = dict(os.environ, LC_ALL="C")
     command.append(str(source))
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -30,7 +31,8 @@ def compile_once(compiler, includes, source, wrong):
 
 def judge(compiler, includes, source):
     """What is wrong with this case, as sentences, and the output of the wrong compilation."""
-    expected = EXPECT.search("\n".join(source.read_text(encoding="utf-8").splitlines()[:10]))
+    head = "\n".join(source.read_text(encoding="utf-8").splitlines()[:10])
+    expected, flags = EXPECT.search(head), FLAGS.search(head)
     if not expected:
         return ["the first ten lines have no `// expect: <sentence>`"], []
 
@@ -38,7 +40,8 @@ def judge(compiler, includes, source):
     if status != 0:
         return ["does not compile without PENSTOCK_WRONG, so its failure shows nothing"], right
 
-    status, lines = compile_once(compiler, includes, source, wrong=True)
+    flags = flags.group(1).split() if flags else []
+    status, lines = compile_once(compiler, includes, source, wrong=True, flags=flags)
     if status == 0:
         return ["compiles with PENSTOCK_WRONG"], lines
 

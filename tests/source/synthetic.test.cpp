@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <set>
 #include <vector>
 
@@ -53,8 +52,7 @@ TEST_CASE(
   // the rule that the documentation gives
   const byte_vector content =
       synthetic_test::sample(ps::synthetic({.samples = 10, .bytes = 24, .seed = 7}), {0, 2});
-  std::uint64_t word = 0;
-  std::memcpy(&word, content.data() + 16, 8);
+  const auto word = ps::detail::load_little<std::uint64_t>(content.data() + 16);
   CHECK(word == ps::mix64(7 ^ ps::mix64(2)) + 2 * 0x9e3779b97f4a7c15u);
 }
 

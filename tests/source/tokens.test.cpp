@@ -14,6 +14,7 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -323,8 +324,10 @@ TEST_CASE("source/tokens: evaluating allocates nothing, and views lie in the map
   };
   all();
   CHECK(penstock_test::allocations_of(all) == 0);
-  CHECK(worker.scratch.capacity() == 0);
-  reader.evaluate({0, 1}, worker, [&](const auto& window) { CHECK(window.finish().data() == first + 16); });
+  if (std::endian::native == std::endian::little) {  // else the bytes are turned round in the scratch
+    CHECK(worker.scratch.capacity() == 0);
+    reader.evaluate({0, 1}, worker, [&](const auto& window) { CHECK(window.finish().data() == first + 16); });
+  }
 }
 
 TEST_CASE("source/tokens: headers that lie are errors that name file and offset") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/exceptions.hpp>
+
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +35,31 @@ inline namespace literals {
 [[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
 [[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 }  // namespace literals
+
+namespace detail {
+
+/// Numbers of files, which are little-endian on every machine.
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
+  T value{};
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, at, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
+  }
+  return value;
+}
+
+template <std::unsigned_integral T>
+inline void store_little(std::byte* at, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(at, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+}  // namespace detail
 
 /// Owned bytes, aligned to 64, that keep their capacity: the scratch space of workers and codecs.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/text.hpp>
 

@@ -186,9 +186,8 @@ class line_source {
       const bytes_view all = session.view(object, 0, signature.size);
       detail::line_table& table = known->tables[i];
       table = detail::line_table(text_of(all));
-      const std::uint64_t content =
-          detail::hash_bytes(detail::hash_of_file(session, object, signature.size) ^ table.count,
-                             std::as_bytes(std::span<const std::uint64_t>(table.begins)));
+      const std::uint64_t content = detail::hash_words(
+          detail::hash_of_file(session, object, signature.size) ^ table.count, table.begins);
       entries[i] = {names[i], signature.size, table.count, signature.size, content};
       known->objects[i] = object;
       known->signatures[i] = signature;

@@ -61,7 +61,8 @@ struct npy_files : row_files<T, Storage> {
                                  "', which is ", expected, " bytes, but ", size - header.data_offset,
                                  " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
-    return {header.shape, header.data_offset, 8};
+    const bool swapped = header.order == (std::endian::native == std::endian::little ? '>' : '<');
+    return {header.shape, header.data_offset, 8, swapped};
   }
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
@@ -83,12 +84,6 @@ struct npy_files : row_files<T, Storage> {
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
       throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
                                  "' was asked for; see npy_rows<T>"})
-          .at_offset(8);
-    constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    if (header.order == foreign && sizeof(T) > 1)
-      throw error(errc::format, {"the npy file holds '", descr,
-                                 "', of the other byte order, and rows are read as they lie: save it "
-                                 "with array.astype(array.dtype.newbyteorder('='))"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
@@ -113,14 +108,16 @@ using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Stor
 ///
 /// In: a pattern with braces, which is `mapped_file`, or any storage. Out: an array expression of the files'
 /// shape without its first length, a view of the mapping until it is written to its slot; with lengths in the
-/// type a batch is written in place from the first one on. Versions 1.0 to 3.0 of the format.
+/// type a batch is written in place from the first one on. Versions 1.0 to 3.0 of the format, either byte
+/// order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
 /// the ends of each file.
 /// Cost per sample: a binary search among the files and one copy of the row; with a storage that has no views
-/// one read; no allocation, but for the scratch of `finish` where a file's values are misaligned.
+/// one read; no allocation, but for the scratch of `finish` where a file's values are misaligned or of the
+/// other byte order.
 /// Threads: any number at once.
-/// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`, the other
-/// byte order, Fortran order, an array without a length, and a header that does not fit the file's size;
+/// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`,
+/// Fortran order, an array without a length, and a header that does not fit the file's size;
 /// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
 /// for a file that was changed after the plan was made.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).

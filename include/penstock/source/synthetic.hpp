@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,7 +46,7 @@ struct synthetic_options {
 };
 
 /// The bytes of one synthetic sample: a blob. Word j of 8 bytes is `mix64(seed ^ mix64(index)) + j *
-/// 0x9e3779b97f4a7c15`.
+/// 0x9e3779b97f4a7c15`, little-endian.
 class synthetic_bytes {
  public:
   using unfinished = void;
@@ -59,8 +58,8 @@ class synthetic_bytes {
   void read_into(mutable_bytes into) const noexcept {
     std::uint64_t word = first_word_;
     std::size_t at = 0;
-    for (; at + 8 <= into.size(); at += 8, word += step) std::memcpy(into.data() + at, &word, 8);
-    if (at != into.size()) std::memcpy(into.data() + at, &word, into.size() - at);
+    for (; at + 8 <= into.size(); at += 8, word += step) detail::store_little(into.data() + at, word);
+    for (; at != into.size(); ++at, word >>= 8) into[at] = static_cast<std::byte>(word);
   }
   [[nodiscard]] bytes_view finish() const {
     scratch_->resize_for_overwrite(static_cast<std::size_t>(size_));

@@ -150,8 +150,6 @@ struct token_files : known_files<Storage> {
 /// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
 template <token_value T, class Window, storage Storage>
 class token_source {
-  static_assert(std::endian::native == std::endian::little || sizeof(T) == 1,
-                "penstock: token files are little-endian, and are read in place on such machines only");
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
@@ -179,7 +177,7 @@ class token_source {
       const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->objects[place.shard],
-                     offset, w.scratch));
+                     offset, w.scratch, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);

@@ -1,4 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Every file of single_include/ in one translation unit: no two may define the same.
+#ifdef CONSUMER_HAS_XZ
+#include <penstock/penstock_xz.hpp>
+#endif
+#ifdef CONSUMER_HAS_ZSTD
+#include <penstock/penstock_zstd.hpp>
+#endif
+#ifdef CONSUMER_HAS_LZ4
+#include <penstock/penstock_lz4.hpp>
+#endif
+#ifdef CONSUMER_HAS_JSON
+#include <penstock/penstock_json.hpp>
+#endif
+#ifdef CONSUMER_HAS_GZIP
+#include <penstock/penstock_gzip.hpp>
+#endif
+#ifdef CONSUMER_HAS_ZLIB
+#include <penstock/penstock_zlib.hpp>
+#endif
+#ifdef CONSUMER_HAS_BZ2
+#include <penstock/penstock_bz2.hpp>
+#endif
+#ifdef CONSUMER_HAS_FMT
+#include <penstock/penstock_fmt.hpp>
+#endif
+#ifdef CONSUMER_HAS_RANGE_V3
+#include <penstock/penstock_range_v3.hpp>
+#endif
+#ifdef CONSUMER_HAS_ASIO
+#include <penstock/penstock_asio.hpp>
+#endif
+#ifdef CONSUMER_HAS_LOCKFREE
+#include <penstock/penstock_lockfree.hpp>
+#endif
 #include <penstock/penstock.hpp>
 
 #include <string_view>

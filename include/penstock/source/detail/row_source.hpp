@@ -41,6 +41,7 @@ struct stored_rows {
   extents shape;
   std::uint64_t begin = 0;
   std::uint64_t described = 0;
+  bool swapped = false;  // its byte order is not this machine's
 };
 
 /// The files of an array that is cut along its first length, and where their rows are.
@@ -51,6 +52,7 @@ struct row_files : known_files<Storage> {
   extents row;
   std::uint64_t row_bytes = 0;
   std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
+  std::vector<bool> swapped;          // by shard: whether its byte order is not this machine's
 
   /// Asks `find(session, object, size)` for the rows of each file. `wanted` is the shape of a row where the
   /// type knows it; `what` is what holds the rows, for messages.
@@ -90,6 +92,7 @@ struct row_files : known_files<Storage> {
           .at_offset(rows.described);
     row_bytes = sizeof(T) * row.elements();
     begins.push_back(rows.begin);
+    swapped.push_back(rows.swapped);
     return rows.shape[0];
   }
 };
@@ -120,7 +123,7 @@ class row_source {
       const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
       try {
         sink(element(shape::of(known_->row), open_.session(place.shard), known_->objects[place.shard], offset,
-                     w.scratch));
+                     w.scratch, known_->swapped[place.shard]));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <bit>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,26 +17,6 @@
 /// described in docs/index.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
-
-template <std::unsigned_integral T>
-[[nodiscard]] inline T load_little(const std::byte* from) noexcept {
-  T value{};
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(&value, from, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(from[i]) << (8 * i));
-  }
-  return value;
-}
-
-template <std::unsigned_integral T>
-inline void store_little(std::byte* to, T value) noexcept {
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(to, &value, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
-  }
-}
 
 /// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
 /// attackers.

@@ -115,33 +115,40 @@ struct given_shape {
   [[nodiscard]] const extents& shape() const noexcept { return given; }
 };
 
-/// An array that lies in a file in the order and the byte order of memory: an array expression, not read yet.
-/// Lives during the call that hands it on.
+/// An array that lies in a file in the order of memory, in the byte order of this machine or `swapped`: an
+/// array expression, not read yet. Lives during the call that hands it on.
 template <class T, class Shape, class Session>
 class stored_array : public Shape {
  public:
   using unfinished = void;
   using value_type = T;
 
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               buffer& scratch) noexcept
-      : Shape(shape), session_(&session), scratch_(&scratch), offset_(offset), object_(object) {}
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset, buffer& scratch,
+               bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        scratch_(&scratch),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
 
   /// Reads the values to where they are wanted.
   void write_to(T* into) const {
     auto* const to = reinterpret_cast<std::byte*>(into);
     session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
     if constexpr (std::same_as<T, bool>) {
       // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
       std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
     }
   }
-  /// A view of the values: in place where the session has views and they are aligned, else of a copy in the
-  /// worker's scratch.
+  /// A view of the values: in place where the session has views, they are aligned and in the byte order of
+  /// this machine, else of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
     if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
       const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};
     }
     scratch_->resize_for_overwrite(bytes());
@@ -161,6 +168,7 @@ class stored_array : public Shape {
   buffer* scratch_;
   std::uint64_t offset_;
   object_id object_;
+  bool swapped_;
 };
 
 }  // namespace detail

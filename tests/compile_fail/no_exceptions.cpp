@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it
+// wrong with: -fno-exceptions -Wfatal-errors
+
+// The first error; without the second flag compilers go on to each throw.
+#include <penstock/penstock.hpp>
+
+int main() {}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A program that uses the components it is told of, so that it links only where their libraries are given.
+
+#include <penstock/core.hpp>
+
+#ifdef CONSUMER_ZSTD
+#include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/codec/zstd.hpp>
+#endif
+#ifdef CONSUMER_GZIP
+#include <penstock/codec/gzip.hpp>
+#include <penstock/source/idx_gz.hpp>
+#endif
+#ifdef CONSUMER_ZLIB
+#include <penstock/codec/unpack_gzip.hpp>
+#endif
+#ifdef CONSUMER_LZ4
+#include <penstock/codec/lz4.hpp>
+#include <penstock/codec/unpack_lz4.hpp>
+#endif
+#ifdef CONSUMER_BZ2
+#include <penstock/codec/unpack_bzip2.hpp>
+#endif
+#ifdef CONSUMER_XZ
+#include <penstock/codec/unpack_xz.hpp>
+#endif
+#ifdef CONSUMER_JSON
+#include <penstock/codec/json.hpp>
+#include <penstock/source/wids.hpp>
+#endif
+#ifdef CONSUMER_FMT
+#include <penstock/integration/fmt.hpp>
+#endif
+#ifdef CONSUMER_RANGE_V3
+#include <penstock/integration/range_v3.hpp>
+#endif
+#ifdef CONSUMER_ASIO
+#include <penstock/integration/asio.hpp>
+#endif
+#ifdef CONSUMER_LOCKFREE
+#include <penstock/run/lockfree.hpp>
+#endif
+
+#include <cstddef>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+int faults = 0;
+
+/// Every format refuses a text that is not packed, and says so with its name.
+template <class Read>
+void refuses([[maybe_unused]] std::string_view name, [[maybe_unused]] Read&& read) {
+  try {
+    read(ps::bytes_of("these bytes are of no format at all"));
+    std::cout << name << " took bytes that are not its own\n";
+    ++faults;
+  } catch (const ps::error& e) {
+    std::cout << name << ": " << e.what() << '\n';
+  }
+}
+
+template <class Unpacker>
+void unpacker_refuses() {
+  refuses(Unpacker::unpacker_format, [](ps::bytes_view bytes) {
+    typename Unpacker::stream stream;
+    stream.begin();
+    std::vector<std::byte> room(1000);
+    for (int i = 0; i < 10; ++i) bytes = bytes.subspan(stream.step(bytes, room, true).taken);
+  });
+}
+
+template <class Codec>
+void codec_refuses() {
+  refuses(Codec::codec_name, [](ps::bytes_view bytes) {
+    typename Codec::scratch scratch;
+    (void)Codec{}.decode(bytes, scratch).finish();
+  });
+}
+
+}  // namespace
+
+int main() {
+  std::cout << "penstock " << ps::version << '\n';
+#ifdef CONSUMER_ZSTD
+  codec_refuses<ps::zstd>();
+  unpacker_refuses<ps::unpack_zstd>();
+#endif
+#ifdef CONSUMER_GZIP
+  codec_refuses<ps::gzip>();
+#endif
+#ifdef CONSUMER_ZLIB
+  unpacker_refuses<ps::unpack_gzip>();
+#endif
+#ifdef CONSUMER_LZ4
+  codec_refuses<ps::lz4>();
+  unpacker_refuses<ps::unpack_lz4>();
+#endif
+#ifdef CONSUMER_BZ2
+  unpacker_refuses<ps::unpack_bzip2>();
+#endif
+#ifdef CONSUMER_XZ
+  unpacker_refuses<ps::unpack_xz>();
+#endif
+#ifdef CONSUMER_JSON
+  refuses("json", [](ps::bytes_view bytes) {
+    ps::no_scratch scratch;
+    (void)ps::json{}.decode(bytes, scratch);
+  });
+#endif
+#ifdef CONSUMER_FMT
+  if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;
+#endif
+  return faults;
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the scripts here share: programs that are run, and tests that cannot be because a tool is missing."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SKIPPED = 77
+
+
+def run(*command, **options):
+    """The output of a program; ends this one with all it said where it fails."""
+    words = [str(word) for word in command]
+    print("+", " ".join(words), flush=True)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"{words[0]} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def skip(reason):
+    """Where CI runs every tool must be there; elsewhere a missing one is a skip."""
+    print(f"not run: {reason}")
+    sys.exit(1 if os.environ.get("CI") == "true" else SKIPPED)
+
+
+def need(program, *others):
+    """The first of these that is there."""
+    for name in (program, *others):
+        if shutil.which(name):
+            return name
+    return skip(f"there is no {program}; tools/install_missing.sh names the package that has it")
+
+
+def fresh(folder):
+    """An empty folder, by its whole path."""
+    folder = pathlib.Path(folder).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def same(what, found, wanted):
+    if found != wanted:
+        sys.exit(f"{what}\n  is        {found}\n  should be {wanted}")

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that are built with what pkg-config says, for each component alone and for all, from an
+installation that was moved to another place after it was made."""
+
+import argparse
+import os
+import re
+import shlex
+
+from outside import HERE, fresh, need, run, same
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("build", "work", "compiler", "components", "version"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    tool = need("pkg-config", "pkgconf")
+
+    work = fresh(options.work)
+    run("cmake", "--install", options.build, "--prefix", work / "first")
+    prefix = work / "moved here"  # a space, so that a path that is not quoted shows
+    (work / "first").rename(prefix)
+
+    files = prefix / "share/pkgconfig"
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(files))
+    components = options.components.split(",")
+    packages = {c: "penstock" if c == "core" else f"penstock-{c}" for c in components}
+    same("the files of pkg-config", sorted(p.name for p in files.iterdir()),
+         sorted(f"{p}.pc" for p in packages.values()))
+
+    def ask(*arguments):
+        return run(tool, *arguments, env=environment)
+
+    def build(name, wanted):
+        flags = ask("--cflags", "--libs", *(packages[c] for c in wanted))
+        # As a shell would read it; what to link stands after the file that needs it.
+        program = work / name
+        defines = [f"-DCONSUMER_{c.upper()}" for c in wanted]
+        run(options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *defines, HERE / "components/main.cpp",
+            *shlex.split(flags), "-o", program)
+        said = run(program)
+        same(f"what {name} says first", said.splitlines()[0], f"penstock {options.version}")
+
+    for component in components:
+        same(f"the version of {packages[component]}", ask("--modversion", packages[component]).strip(), options.version)
+        build(component, [component])
+    build("everything", components)
+
+    # Each file must do without what the others say: no package of a component that was not asked for.
+    for component in components:
+        needed = re.findall(r"[\w-]+", ask("--print-requires", packages[component]).replace(options.version, ""))
+        wanted = {packages[c] for c in components} & set(needed)
+        same(f"which of ours {packages[component]} needs", wanted, set() if component == "core" else {"penstock"})
+
+
+if __name__ == "__main__":
+    main()
