@@ -29,6 +29,12 @@
 #include <penstock/codec/json.hpp>
 #include <penstock/source/wids.hpp>
 #endif
+#ifdef CONSUMER_YAML
+#include <penstock/source/energon.hpp>
+#endif
+#ifdef CONSUMER_CUDA
+#include <penstock/device/cuda.hpp>
+#endif
 #ifdef CONSUMER_FMT
 #include <penstock/integration/fmt.hpp>
 #endif
@@ -112,6 +118,9 @@ int main() {
     ps::no_scratch scratch;
     (void)ps::json{}.decode(bytes, scratch);
   });
+#endif
+#ifdef CONSUMER_YAML
+  refuses("yaml", [](ps::bytes_view) { (void)ps::detail::yaml_document::read(ps::bytes_of("a: [")); });
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;

@@ -22,6 +22,12 @@
 #ifdef CONSUMER_HAS_BZ2
 #include <penstock/penstock_bz2.hpp>
 #endif
+#ifdef CONSUMER_HAS_YAML
+#include <penstock/penstock_yaml.hpp>
+#endif
+#ifdef CONSUMER_HAS_CUDA
+#include <penstock/penstock_cuda.hpp>
+#endif
 #ifdef CONSUMER_HAS_FMT
 #include <penstock/penstock_fmt.hpp>
 #endif
