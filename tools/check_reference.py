@@ -57,6 +57,20 @@ def name_of(declaration):
 
 
 def names_in(header):
+    """(line, name, block, declaration) of each public name: where `x` has no block, that of `basic_x` tells what
+    `x` is."""
+    declared = list(declared_in(header))
+    known = {name for _, name, *_ in declared}
+    bare = {name for _, name, block, _ in declared if not block and f"basic_{name}" in known}
+    for line, name, block, declaration in declared:
+        plain = name.removeprefix("basic_")
+        if plain != name and plain in bare:
+            yield line, plain, block, declaration
+        elif name not in bare:
+            yield line, name, block, declaration
+
+
+def declared_in(header):
     """(line, name, block, declaration) of each public declaration at the level of the namespace."""
     text = header.read_text(encoding="utf-8")
     code = strip(text, keep_strings=False).splitlines()
