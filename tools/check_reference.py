@@ -61,7 +61,11 @@ def names_in(header):
     `x` is."""
     declared = list(declared_in(header))
     known = {name for _, name, *_ in declared}
-    bare = {name for _, name, block, _ in declared if not block and f"basic_{name}" in known}
+    bare = {
+        name
+        for _, name, block, _ in declared
+        if f"basic_{name}" in known and block in ([], [f"The form to use: see `basic_{name}`."])
+    }
     for line, name, block, declaration in declared:
         plain = name.removeprefix("basic_")
         if plain != name and plain in bare:

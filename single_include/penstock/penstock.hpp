@@ -2934,6 +2934,7 @@ class basic_simulated {
   options options_;
   std::shared_ptr<account> account_;
 };
+/// The form to use: see `basic_simulated`.
 using simulated = basic_simulated<>;
 
 }  // namespace penstock::inline v0_1
@@ -6126,8 +6127,8 @@ class basic_ring {
   }
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
-  /// `work.finish(s)`; both must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait
-  /// for room.
+  /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
+  /// wait for room.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
@@ -8631,7 +8632,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       mark_ = here();
       if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
-      begin_filling(*filling_);
+      try {
+        begin_filling(*filling_);
+      } catch (...) {  // nothing is in it: asked again, it begins anew
+        batches_.give_back(std::exchange(filling_, nullptr));
+        throw;
+      }
     }
     fill(*filling_, epoch);
     if (engine.stopped()) return nullptr;
@@ -8681,8 +8687,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       if (filled + count > room_) {
-        room_ = std::min(batch_size_, std::max(2 * room_, filled + count));
-        out.columns.grow(static_cast<std::size_t>(room_), static_cast<std::size_t>(filled));
+        const std::uint64_t more = std::min(batch_size_, std::max(2 * room_, filled + count));
+        out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
+        room_ = more;
       }
       out.gathered.reserve(static_cast<std::size_t>(filled + count));
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
@@ -9559,6 +9566,7 @@ class basic_progress {
   clock::time_point last_{};
   run_counters first_;
 };
+/// The form to use: see `basic_progress`.
 class progress : public basic_progress<> {
  public:
   using basic_progress<>::basic_progress;
@@ -9950,6 +9958,7 @@ class basic_timeline {
 
   std::shared_ptr<recorder> shared_;
 };
+/// The form to use: see `basic_timeline`.
 using timeline = basic_timeline<>;
 
 }  // namespace penstock::inline v0_1
@@ -11710,6 +11719,7 @@ class basic_directory {
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
+/// The form to use: see `basic_directory`.
 class directory : public basic_directory<> {
  public:
   using basic_directory<>::basic_directory;
@@ -12604,6 +12614,7 @@ class basic_manifest {
   };
   std::shared_ptr<const tables> tables_;
 };
+/// The form to use: see `basic_manifest`.
 class manifest : public basic_manifest<> {
  public:
   using basic_manifest<>::basic_manifest;
@@ -13242,7 +13253,7 @@ class guarded_ranges {
     install();
     range& found = free_range();
     found.lost.store(nothing_lost, std::memory_order_relaxed);
-    found.end.store(end, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
     found.begin.store(begin, std::memory_order_release);
     return found;
   }
@@ -13289,8 +13300,9 @@ class guarded_ranges {
     for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
       for (range& one : at->ranges) {
         const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
-        const std::uintptr_t end = one.end.load(std::memory_order_relaxed);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
         if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was taken anew
         const std::uintptr_t page = address / page_ * page_;
         // Said before it is done: who reads zeros finds it said.
         std::uintptr_t lowest = one.lost.load();
@@ -13403,7 +13415,7 @@ struct mapped_file_options {
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
 /// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
-/// leaves the time between the look and the use; `guarded`, which takes the handler, and sees whole pages
+/// leaves the time between the look and the use; `guarded`, which takes the handler and sees whole pages
 /// only;
 /// both, which leave nothing; or `file`, which leaves nothing and takes no handler.
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
@@ -13594,6 +13606,7 @@ class basic_mapped_file {
   std::shared_ptr<const shared_names> names_;
   mapped_file_options options_;
 };
+/// The form to use: see `basic_mapped_file`.
 using mapped_file = basic_mapped_file<>;
 
 }  // namespace penstock::inline v0_1
@@ -15649,6 +15662,7 @@ class basic_shard_writer {
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
+/// The form to use: see `basic_shard_writer`.
 using shard_writer = basic_shard_writer<>;
 
 }  // namespace penstock::inline v0_1
@@ -16690,6 +16704,7 @@ class basic_file {
   std::shared_ptr<const shared_names> names_;
   file_options options_;
 };
+/// The form to use: see `basic_file`.
 class file : public basic_file<> {
  public:
   using basic_file<>::basic_file;
@@ -19604,6 +19619,7 @@ class basic_memory_files {
 
   std::shared_ptr<const table> table_;
 };
+/// The form to use: see `basic_memory_files`.
 using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1

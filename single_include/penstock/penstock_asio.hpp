@@ -105,6 +105,7 @@ class asio_waiter {
 
   template <class Handler>
   void start(Handler handler, const ::asio::any_io_executor& executor) {
+    home_.check();
     using kind = operation_of<Handler>;
     const auto op = std::make_shared<kind>(std::move(handler), executor);
     op->post = &kind::post_to_executor;
@@ -138,6 +139,7 @@ class asio_waiter {
 
   /// Ends the waiting and the thread; calls that are left are aborted. Not from the thread itself.
   void close() noexcept {
+    if (!home_.here()) return;  // a child after fork has no such thread
     std::deque<std::shared_ptr<operation>> left;
     {
       const std::lock_guard guard(lock_);
@@ -148,6 +150,12 @@ class asio_waiter {
     changed_.notify_one();
     thread_.join();
     for (const auto& op : left) abort(op);
+  }
+  /// The end of its owner. In a child after fork it lives as long as the process: its condition variable
+  /// would wait for the parent's thread.
+  static void let_go(std::shared_ptr<asio_waiter> it) noexcept {
+    it->close();
+    if (!it->home_.here()) it->self_ = it;
   }
   void request_stop() noexcept { run_.request_stop(); }
   [[nodiscard]] bool stopped() const noexcept { return run_.stopped(); }
@@ -221,6 +229,8 @@ class asio_waiter {
     return result;
   }
 
+  home_process home_;
+  std::shared_ptr<asio_waiter> self_;
   run<Plan> run_;
   std::mutex lock_;
   std::condition_variable changed_;
@@ -258,7 +268,8 @@ class asio_waiter {
 /// Throws, from `co_await`: what the run throws, at its place in the sequence. `state()`: `errc::argument`
 /// while a call without a slot waits.
 /// Threads: `next`, `state` and the destructor by one thread at a time, as a socket; `request_stop` by any.
-/// Handlers may run on another context than the async_run's if that one lives longer.
+/// Handlers may run on another context than the async_run's if that one lives longer. After fork it is the
+/// parent's: in the child `next` throws, and the destructor neither waits nor frees.
 template <class Plan>
 class async_run {
   static_assert(plan_parts<Plan>::batched,
@@ -308,8 +319,7 @@ class async_run {
 
  private:
   void close() noexcept {
-    if (waiter_) waiter_->close();
-    waiter_.reset();
+    if (waiter_) waiter_type::let_go(std::exchange(waiter_, nullptr));
   }
 
   executor_type executor_;

@@ -13,6 +13,7 @@
 #include <penstock/stage/workers.hpp>
 
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/collect.hpp"
 #include "support/deadline.hpp"
 
@@ -41,6 +42,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -491,4 +493,33 @@ TEST_CASE("integration/asio: handlers run where they are bound, and a state is r
   io.run();
   CHECK(batches.state().step == 3);
   pool.join();
+}
+
+TEST_CASE("integration/asio: after fork it is the parent's; in the child it is refused and goes quietly") {
+  const deadline guard("fork");
+  asio::io_context io;
+  const auto plan = ps::from(std::vector<int>(100, 7)) | ps::batch(4);
+  std::optional<ps::async_run<std::remove_const_t<decltype(plan)>>> batches;
+  batches.emplace(io, plan.open());
+  using batch = decltype(batches)::value_type::value_type;
+  answer<batch> first;
+  batches->next(first.handler());
+  io.run();
+  const int code = in_child([&] {
+    bool refused = false;
+    try {
+      answer<batch> never;
+      batches->next(never.handler());
+    } catch (const ps::error&) {
+      refused = true;
+    }
+    batches.reset();
+    return refused ? 0 : 1;
+  });
+  CHECK(code == 0);
+  answer<batch> second;
+  batches->next(second.handler());
+  io.restart();
+  io.run();
+  CHECK(batches->state().step == 2);
 }

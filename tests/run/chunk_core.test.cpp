@@ -12,6 +12,8 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
 #include <penstock/stage/unbatch.hpp>
@@ -19,8 +21,13 @@
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -336,4 +343,65 @@ TEST_CASE("run/chunk_core: holding every chunk is an error, and nothing is lost 
   }
   CHECK(refused > 0);
   CHECK(got == iota(100'000));
+}
+
+namespace {
+
+/// A device whose memory is refused once: the time that `until` counts down to.
+struct stingy {
+  struct session {
+    static constexpr bool copies = false;
+    struct transfer {};
+    std::shared_ptr<std::atomic<int>> until;
+
+    void* allocate(std::size_t bytes) {
+      if (until->fetch_sub(1) == 1) throw std::bad_alloc();
+      return ::operator new(bytes, std::align_val_t{64});
+    }
+    void deallocate(void* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    void start(transfer&, std::span<const ps::bytes_view>) {}
+    void wait(transfer&) {}
+    const void* data(transfer&, std::size_t) { return nullptr; }
+  };
+  std::shared_ptr<std::atomic<int>> until;
+
+  session connect() const { return {until}; }
+  std::string describe() const { return "stingy"; }
+};
+
+}  // namespace
+
+TEST_CASE("run/chunk_core: memory that a batch does not get is one error, and the next call begins anew") {
+  const penstock_test::deadline guard("memory");
+  const std::uint64_t size = GENERATE(std::uint64_t{512}, std::uint64_t{150'000});
+  bool all = false;
+  for (int refused = 1; !all; ++refused) {
+    INFO("allocation " << refused << ", batch " << size);
+    REQUIRE(refused < 1000);
+    const stingy device{std::make_shared<std::atomic<int>>(refused)};
+    const auto plan = ps::generated(200'000, identity) | ps::filter([](std::uint64_t) { return true; }) |
+                      ps::batch(size) | ps::workers(2) | ps::prefetch(3) | ps::pin_and_copy(device);
+    numbers got;
+    int errors = 0;
+    try {
+      auto run = plan.open();
+      while (true) {
+        auto result = run.next();
+        if (result.failure != nullptr) {
+          ++errors;
+          REQUIRE(errors < 3);
+          continue;
+        }
+        if (!result) break;
+        const numbers values = values_of(*result);
+        got.insert(got.end(), values.begin(), values.end());
+      }
+      if (errors == 0 || !run.stopped()) CHECK(got == iota(200'000));
+    } catch (const std::bad_alloc&) {
+      ++errors;
+    }
+    CHECK(errors <= 1);
+    all = errors == 0;
+    CHECK(got == iota(got.size()));
+  }
 }

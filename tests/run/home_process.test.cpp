@@ -17,6 +17,7 @@
 #include <penstock/stage/workers.hpp>
 
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/engine_test.hpp"
 
 #include <chrono>
@@ -27,11 +28,9 @@
 #include <utility>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 namespace ps = penstock;
 using namespace engine_test;
+using penstock_test::in_child;
 
 namespace {
 
@@ -43,27 +42,6 @@ constexpr bool child_may_start_threads = true;
 #endif
 
 constexpr auto identity = [](std::uint64_t i) { return i; };
-
-/// What `body` returns in a child, or 1000 + the signal that ended it. `body` must not use the test
-/// framework.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(60);
-    int code = 99;
-    try {
-      code = body();
-    } catch (...) {
-      code = 98;
-    }
-    ::_exit(code);  // nothing of the parent's is torn down here
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
 
 bool refused(const std::exception_ptr& what) {
   try {

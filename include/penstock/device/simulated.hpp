@@ -105,6 +105,7 @@ class basic_simulated {
   options options_;
   std::shared_ptr<account> account_;
 };
+/// The form to use: see `basic_simulated`.
 using simulated = basic_simulated<>;
 
 }  // namespace penstock::inline v0_1

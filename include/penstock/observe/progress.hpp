@@ -100,6 +100,7 @@ class basic_progress {
   clock::time_point last_{};
   run_counters first_;
 };
+/// The form to use: see `basic_progress`.
 class progress : public basic_progress<> {
  public:
   using basic_progress<>::basic_progress;

@@ -209,6 +209,7 @@ class basic_timeline {
 
   std::shared_ptr<recorder> shared_;
 };
+/// The form to use: see `basic_timeline`.
 using timeline = basic_timeline<>;
 
 }  // namespace penstock::inline v0_1

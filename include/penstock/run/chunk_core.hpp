@@ -341,7 +341,12 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       mark_ = here();
       if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
-      begin_filling(*filling_);
+      try {
+        begin_filling(*filling_);
+      } catch (...) {  // nothing is in it: asked again, it begins anew
+        batches_.give_back(std::exchange(filling_, nullptr));
+        throw;
+      }
     }
     fill(*filling_, epoch);
     if (engine.stopped()) return nullptr;
@@ -391,8 +396,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
       if (filled + count > room_) {
-        room_ = std::min(batch_size_, std::max(2 * room_, filled + count));
-        out.columns.grow(static_cast<std::size_t>(room_), static_cast<std::size_t>(filled));
+        const std::uint64_t more = std::min(batch_size_, std::max(2 * room_, filled + count));
+        out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
+        room_ = more;
       }
       out.gathered.reserve(static_cast<std::size_t>(filled + count));
       if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&

@@ -76,8 +76,8 @@ class basic_ring {
   }
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
-  /// `work.finish(s)`; both must not throw. `work.waited(true)` and `work.waited(false)` stand around a wait
-  /// for room.
+  /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
+  /// wait for room.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {

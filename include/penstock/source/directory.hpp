@@ -171,6 +171,7 @@ class basic_directory {
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
+/// The form to use: see `basic_directory`.
 class directory : public basic_directory<> {
  public:
   using basic_directory<>::basic_directory;

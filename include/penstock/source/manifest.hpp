@@ -101,6 +101,7 @@ class basic_manifest {
   };
   std::shared_ptr<const tables> tables_;
 };
+/// The form to use: see `basic_manifest`.
 class manifest : public basic_manifest<> {
  public:
   using basic_manifest<>::basic_manifest;

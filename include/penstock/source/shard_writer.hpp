@@ -127,6 +127,7 @@ class basic_shard_writer {
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
+/// The form to use: see `basic_shard_writer`.
 using shard_writer = basic_shard_writer<>;
 
 }  // namespace penstock::inline v0_1

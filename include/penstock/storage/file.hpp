@@ -198,6 +198,7 @@ class basic_file {
   std::shared_ptr<const shared_names> names_;
   file_options options_;
 };
+/// The form to use: see `basic_file`.
 class file : public basic_file<> {
  public:
   using basic_file<>::basic_file;

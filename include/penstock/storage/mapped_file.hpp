@@ -51,7 +51,7 @@ struct mapped_file_options {
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
 /// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
 /// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
-/// leaves the time between the look and the use; `guarded`, which takes the handler, and sees whole pages
+/// leaves the time between the look and the use; `guarded`, which takes the handler and sees whole pages
 /// only;
 /// both, which leave nothing; or `file`, which leaves nothing and takes no handler.
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
@@ -242,6 +242,7 @@ class basic_mapped_file {
   std::shared_ptr<const shared_names> names_;
   mapped_file_options options_;
 };
+/// The form to use: see `basic_mapped_file`.
 using mapped_file = basic_mapped_file<>;
 
 }  // namespace penstock::inline v0_1

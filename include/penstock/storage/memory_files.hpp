@@ -126,6 +126,7 @@ class basic_memory_files {
 
   std::shared_ptr<const table> table_;
 };
+/// The form to use: see `basic_memory_files`.
 using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1

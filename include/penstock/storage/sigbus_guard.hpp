@@ -42,7 +42,7 @@ class guarded_ranges {
     install();
     range& found = free_range();
     found.lost.store(nothing_lost, std::memory_order_relaxed);
-    found.end.store(end, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
     found.begin.store(begin, std::memory_order_release);
     return found;
   }
@@ -89,8 +89,9 @@ class guarded_ranges {
     for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
       for (range& one : at->ranges) {
         const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
-        const std::uintptr_t end = one.end.load(std::memory_order_relaxed);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
         if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was taken anew
         const std::uintptr_t page = address / page_ * page_;
         // Said before it is done: who reads zeros finds it said.
         std::uintptr_t lowest = one.lost.load();
