@@ -7,6 +7,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/mosaic.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/sequential.hpp>

@@ -4,13 +4,13 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/epoch_tables.hpp>
 #include <penstock/order/detail/torch_randperm.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,7 +72,7 @@ class basic_distributed_sampler_order {
 
   basic_distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
                                   std::uint64_t narrow_up_to = most_narrow)
-      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options), known_(new known()) {
+      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
     const auto refuse = [](std::initializer_list<detail::piece> why) {
       throw error(errc::argument, why).in_stage("distributed_sampler");
     };
@@ -112,39 +112,21 @@ class basic_distributed_sampler_order {
  private:
   static constexpr std::uint64_t most_replicas = std::uint64_t{1} << 24;
 
-  /// The tables that some binding still has, and the last one in any case.
-  struct known {
-    struct entry {
-      std::uint64_t epoch;
-      std::weak_ptr<const table> made;
-    };
-    std::mutex guard;
-    std::vector<entry> entries;
-    shared_table last;
-  };
-
   [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
-    const std::lock_guard lock(known_->guard);
-    std::erase_if(known_->entries, [](const auto& one) { return one.made.expired(); });
-    for (const auto& one : known_->entries) {
-      if (one.epoch != epoch) continue;
-      if (shared_table there = one.made.lock()) return there;
-    }
-    known_->last.reset();  // before the next one is made: there need not be memory for both
-    const std::uint64_t seed = options_.seed + options_.epoch + epoch;
-    std::shared_ptr<table> made(new table());
-    if (samples_ <= narrow_up_to_)
-      made->narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
-    else
-      made->wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
-    known_->last = made;
-    known_->entries.push_back({epoch, made});
-    return made;
+    return tables_.get(epoch, [&] {
+      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
+      table made;
+      if (samples_ <= narrow_up_to_)
+        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
+      else
+        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
+      return made;
+    });
   }
 
   std::uint64_t samples_, size_ = 0, narrow_up_to_;
   distributed_sampler_options options_;
-  std::shared_ptr<known> known_;
+  detail::epoch_tables<table> tables_;
 };
 using distributed_sampler_order = basic_distributed_sampler_order<>;
 
