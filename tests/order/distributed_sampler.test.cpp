@@ -37,7 +37,7 @@ static_assert(ps::order_stage<ps::distributed_sampler_stage>, "distributed_sampl
 namespace {
 
 using numbers = std::vector<std::uint64_t>;
-using options = ps::distributed_sampler_options;
+using sampler_options = ps::distributed_sampler_options;
 
 /// torch.randperm(n), with the standard library's engine and the loop as it is described.
 numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
@@ -52,7 +52,7 @@ numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
 }
 
 /// What iterating DistributedSampler gives rank r, as its source says it.
-numbers reference_rank(std::uint64_t n, const options& o, std::uint64_t rank, std::uint64_t epoch) {
+numbers reference_rank(std::uint64_t n, const sampler_options& o, std::uint64_t rank, std::uint64_t epoch) {
   numbers all(static_cast<std::size_t>(n));
   std::iota(all.begin(), all.end(), std::uint64_t{0});
   if (o.shuffle) all = reference_randperm(n, o.seed + o.epoch + epoch);
@@ -64,7 +64,7 @@ numbers reference_rank(std::uint64_t n, const options& o, std::uint64_t rank, st
 }
 
 template <class Order>
-numbers epoch_of(const Order& made, std::uint64_t epoch) {
+numbers sampled_epoch(const Order& made, std::uint64_t epoch) {
   const auto bound = made.bind(epoch);
   numbers all;
   for (std::uint64_t p = 0; p < made.size(); ++p) all.push_back(bound(p).index);
@@ -84,11 +84,11 @@ std::vector<std::uint64_t> first_numbers(std::uint64_t n) {
   return all;
 }
 
-using batches = std::vector<numbers>;
+using index_batches = std::vector<numbers>;
 
 /// A list in batches of b; the last one may be short.
-batches in_batches(const numbers& all, std::size_t b, bool drop_last = false) {
-  batches made;
+index_batches in_batches(const numbers& all, std::size_t b, bool drop_last = false) {
+  index_batches made;
   for (std::size_t i = 0; i < all.size(); i += b) {
     if (drop_last && i + b > all.size()) break;
     made.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i),
@@ -98,8 +98,8 @@ batches in_batches(const numbers& all, std::size_t b, bool drop_last = false) {
 }
 
 template <class Epoch>
-batches batches_of_epoch(Epoch&& epoch) {
-  batches all;
+index_batches batches_of_epoch(Epoch&& epoch) {
+  index_batches all;
   for (auto&& b : epoch) {
     const auto values = b.values();
     all.emplace_back(values.begin(), values.end());
@@ -153,14 +153,14 @@ TEST_CASE("order/distributed_sampler: every rank has the samples of DistributedS
   ps::rng random(3, 0, 0);
   for (int round = 0; round < 400; ++round) {
     const std::uint64_t n = random.below(random.chance(0.2) ? 2000 : 40);
-    const options o{.num_replicas = 1 + random.below(random.chance(0.2) ? 100 : 9),
-                    .shuffle = random.chance(0.8),
-                    .seed = random.below(1000),
-                    .drop_last = random.chance(0.5),
-                    .epoch = random.below(3)};
+    const sampler_options o{.num_replicas = 1 + random.below(random.chance(0.2) ? 100 : 9),
+                            .shuffle = random.chance(0.8),
+                            .seed = random.below(1000),
+                            .drop_last = random.chance(0.5),
+                            .epoch = random.below(3)};
     const auto made = ps::distributed_sampler(o).make({n, nullptr});
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-      const numbers all = epoch_of(made, epoch);
+      const numbers all = sampled_epoch(made, epoch);
       bool same = all.size() % o.num_replicas == 0;
       for (std::uint64_t r = 0; r < o.num_replicas && n != 0; ++r)
         same = same && rank_of(all, r, o.num_replicas) == reference_rank(n, o, r, epoch);
@@ -179,7 +179,7 @@ TEST_CASE(
         const auto made =
             ps::distributed_sampler({.num_replicas = 4, .shuffle = shuffled, .seed = 5, .drop_last = drop})
                 .make({n, nullptr});
-        const numbers all = epoch_of(made, 2);
+        const numbers all = sampled_epoch(made, 2);
         for (std::uint64_t i = 0; i < n; ++i) {
           const auto place = std::find(all.begin(), all.end(), i);
           const auto found = made.position_of({2, i});
@@ -193,9 +193,9 @@ TEST_CASE(
 }
 
 TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds the same order") {
-  const options o{.num_replicas = 3, .seed = 11};
+  const sampler_options o{.num_replicas = 3, .seed = 11};
   const ps::distributed_sampler_order narrow({100, nullptr}, o), wide({100, nullptr}, o, 99);
-  CHECK(epoch_of(narrow, 4) == epoch_of(wide, 4));
+  CHECK(sampled_epoch(narrow, 4) == sampled_epoch(wide, 4));
   CHECK(wide.position_of({4, 50}) == narrow.position_of({4, 50}));
 }
 
@@ -204,7 +204,7 @@ TEST_CASE(
   const std::uint64_t n = 103, replicas = 4;
   const numbers data = first_numbers(n);
   for (const bool drop : {false, true}) {
-    const options o{.num_replicas = replicas, .seed = 3, .drop_last = drop};
+    const sampler_options o{.num_replicas = replicas, .seed = 3, .drop_last = drop};
     for (std::uint64_t rank = 0; rank < replicas; ++rank) {
       const auto mine = reference_rank(n, o, rank, 0);
       const auto plan = ps::from(data) | ps::distributed_sampler(o) | ps::shard(rank, replicas);
@@ -220,7 +220,7 @@ TEST_CASE(
 
 TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
   const numbers data = first_numbers(50);
-  const options o{.num_replicas = 3, .seed = 8};
+  const sampler_options o{.num_replicas = 3, .seed = 8};
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     numbers even;
     for (const std::uint64_t i : reference_rank(50, o, rank, 0))
@@ -234,13 +234,13 @@ TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
 TEST_CASE("order/distributed_sampler: a run that began in PyTorch goes on at the same batch") {
   const std::uint64_t n = 64, replicas = 2, rank = 1;
   const numbers data = first_numbers(n);
-  const options o{.num_replicas = replicas, .seed = 40};
+  const sampler_options o{.num_replicas = replicas, .seed = 40};
   const auto plan = ps::from(data) | ps::distributed_sampler(o) | ps::shard(rank, replicas) | ps::batch(5);
   auto at = plan.open().state();
   at.epoch = 3;
   at.step = 2;
   auto run = plan.open(at);
-  std::vector<batches> rest;
+  std::vector<index_batches> rest;
   for (auto epoch : run.epochs(5)) rest.push_back(batches_of_epoch(epoch));
   REQUIRE(rest.size() == 2);
   auto third = in_batches(reference_rank(n, o, rank, 3), 5);
@@ -248,7 +248,7 @@ TEST_CASE("order/distributed_sampler: a run that began in PyTorch goes on at the
   CHECK(rest[0] == third);
   CHECK(rest[1] == in_batches(reference_rank(n, o, rank, 4), 5));
 
-  const auto later = options{.num_replicas = replicas, .seed = 40, .epoch = 3};
+  const auto later = sampler_options{.num_replicas = replicas, .seed = 40, .epoch = 3};
   const auto moved =
       ps::from(data) | ps::distributed_sampler(later) | ps::shard(rank, replicas) | ps::batch(5);
   CHECK(penstock_test::batches_of(moved) == in_batches(reference_rank(n, o, rank, 3), 5));
@@ -264,7 +264,7 @@ TEST_CASE(
                     ps::lockstep<plan>,
                 "distributed_sampler keeps every guarantee");
   const auto steps = [&](std::uint64_t ranks) {
-    batches all;
+    index_batches all;
     for (std::uint64_t r = 0; r < ranks; ++r) {
       const auto part = penstock_test::batches_of(sampled | ps::shard(r, ranks) |
                                                   ps::batch(static_cast<std::size_t>(24 / ranks)));
@@ -274,7 +274,7 @@ TEST_CASE(
     }
     return all;
   };
-  const batches four = steps(4);
+  const index_batches four = steps(4);
   CHECK(four.size() == 4);
   CHECK(steps(1) == four);
   CHECK(steps(2) == four);
@@ -283,7 +283,9 @@ TEST_CASE(
 
 TEST_CASE("order/distributed_sampler: a state does not fit another order") {
   const numbers data = first_numbers(20);
-  const auto plan_of = [&](options o) { return ps::from(data) | ps::distributed_sampler(o) | ps::batch(4); };
+  const auto plan_of = [&](sampler_options o) {
+    return ps::from(data) | ps::distributed_sampler(o) | ps::batch(4);
+  };
   const auto state = plan_of({.num_replicas = 2, .seed = 1}).open().state();
   CHECK_NOTHROW(plan_of({.num_replicas = 2, .seed = 1}).open(state));
   CHECK_NOTHROW(plan_of({.num_replicas = 2, .seed = 0, .epoch = 1}).open(state));
@@ -303,7 +305,7 @@ TEST_CASE("order/distributed_sampler: many threads may bind and read the same or
     threads.emplace_back([&, t] {
       bool same = true;
       for (std::size_t i = 0; i < 30; ++i)
-        same = same && epoch_of(made, (i + t) % 6) == expected[(i + t) % 6];
+        same = same && sampled_epoch(made, (i + t) % 6) == expected[(i + t) % 6];
       right[t] = same ? 1 : 0;
     });
   }
@@ -329,11 +331,11 @@ TEST_CASE("order/distributed_sampler: describes itself") {
 }
 
 TEST_CASE("order/distributed_sampler: batches are those that PyTorch's sampler gives") {
-  const char* const named = std::getenv("PENSTOCK_TEST_TORCH_PYTHON");
+  const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
   const std::string python = named == nullptr || *named == '\0' ? "python3" : named;
   if (penstock_test::run_program(python + " -c 'import torch.utils.data'").status != 0) {
     WARN("not compared with PyTorch: " << python
-                                       << " has no torch; PENSTOCK_TEST_TORCH_PYTHON names another Python");
+                                       << " has no torch; PENSTOCK_TEST_PYTHON names another Python");
     return;
   }
   // A line per case in; the samples of every rank out, batches apart by -1.
@@ -352,7 +354,7 @@ for line in open(sys.argv[1]):
 )py";
   struct sampled {
     std::uint64_t n;
-    options sampler;
+    sampler_options sampler;
     std::uint64_t epoch, batch;
     bool drop_batch;
   };
@@ -382,14 +384,14 @@ for line in open(sys.argv[1]):
   REQUIRE(ran.status == 0);
   std::ifstream out(dir / "out");
   for (const sampled& one : cases) {
-    batches theirs;
+    index_batches theirs;
     bool begun = false;
     for (std::int64_t number = 0; out >> number && number != -2;) {
       if (!std::exchange(begun, number != -1)) theirs.emplace_back();
       if (number != -1) theirs.back().push_back(static_cast<std::uint64_t>(number));
     }
     const numbers data = first_numbers(one.n);
-    batches ours;
+    index_batches ours;
     for (std::uint64_t rank = 0; rank < one.sampler.num_replicas; ++rank) {
       const auto plan =
           ps::from(data) | ps::distributed_sampler(one.sampler) | ps::shard(rank, one.sampler.num_replicas) |

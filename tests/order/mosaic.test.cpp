@@ -31,17 +31,15 @@ static_assert(ps::order_stage<ps::mosaic_stage>, "mosaic is an order stage");
 namespace {
 
 using numbers = std::vector<std::uint64_t>;
-using algorithm = ps::mosaic_algorithm;
-using options = ps::mosaic_options;
 
-ps::order_input input(const numbers& sizes) {
+ps::order_input shards_of(const numbers& sizes) {
   numbers starts{0};
   for (const std::uint64_t size : sizes) starts.push_back(starts.back() + size);
   return {starts.back(), std::make_shared<const numbers>(starts)};
 }
 
 /// The epoch as its ranks get it: rank r's samples, then those of rank r + 1.
-std::vector<numbers> ranks_of(const ps::mosaic_order& made, std::uint64_t epoch) {
+std::vector<numbers> mosaic_ranks_of(const ps::mosaic_order& made, std::uint64_t epoch) {
   const auto bound = made.bind(epoch);
   std::vector<numbers> ranks(static_cast<std::size_t>(made.lanes()));
   for (std::uint64_t p = 0; p < made.size(); ++p)
@@ -49,15 +47,16 @@ std::vector<numbers> ranks_of(const ps::mosaic_order& made, std::uint64_t epoch)
   return ranks;
 }
 
-numbers shuffle_of(const numbers& sizes, std::uint64_t nodes, algorithm algo, std::uint64_t epoch,
-                   std::uint64_t block, std::uint64_t seed = 9176) {
-  const auto in = input(sizes);
+numbers mosaic_shuffle_of(const numbers& sizes, std::uint64_t nodes, ps::mosaic_algorithm algo,
+                          std::uint64_t epoch, std::uint64_t block, std::uint64_t seed = 9176) {
+  const auto in = shards_of(sizes);
   const auto ids = ps::detail::mosaic_shuffle(*in.starts, nodes, seed, epoch, block).make(algo);
   return {ids.begin(), ids.end()};
 }
 
-constexpr algorithm algorithms[] = {algorithm::py1e, algorithm::py1br, algorithm::py1s, algorithm::py2s,
-                                    algorithm::naive};
+constexpr ps::mosaic_algorithm mosaic_algorithms[] = {ps::mosaic_algorithm::py1e, ps::mosaic_algorithm::py1br,
+                                                      ps::mosaic_algorithm::py1s, ps::mosaic_algorithm::py2s,
+                                                      ps::mosaic_algorithm::naive};
 
 }  // namespace
 
@@ -82,16 +81,16 @@ TEST_CASE("order/mosaic: the generator is numpy's default_rng") {
 
 TEST_CASE("order/mosaic: shuffles are those of Streaming") {
   const numbers sizes{5, 7, 4, 8};
-  const auto of = [&](algorithm algo) { return shuffle_of(sizes, 2, algo, 1, 8); };
-  CHECK(of(algorithm::naive) ==
+  const auto of = [&](ps::mosaic_algorithm algo) { return mosaic_shuffle_of(sizes, 2, algo, 1, 8); };
+  CHECK(of(ps::mosaic_algorithm::naive) ==
         numbers{11, 13, 15, 7, 3, 19, 2, 18, 20, 1, 22, 9, 12, 4, 16, 8, 10, 21, 6, 5, 14, 17, 23, 0});
-  CHECK(of(algorithm::py1s) ==
+  CHECK(of(ps::mosaic_algorithm::py1s) ==
         numbers{5, 8, 9, 7, 6, 10, 11, 16, 15, 12, 14, 13, 23, 20, 17, 18, 22, 21, 19, 4, 1, 3, 2, 0});
-  CHECK(of(algorithm::py2s) ==
+  CHECK(of(ps::mosaic_algorithm::py2s) ==
         numbers{7, 8, 11, 5, 9, 6, 10, 18, 12, 14, 15, 13, 1, 4, 2, 3, 0, 20, 17, 23, 16, 19, 21, 22});
-  CHECK(of(algorithm::py1br) ==
+  CHECK(of(ps::mosaic_algorithm::py1br) ==
         numbers{9, 5, 6, 10, 8, 7, 14, 15, 12, 16, 11, 13, 17, 21, 18, 20, 23, 19, 22, 0, 1, 4, 3, 2});
-  CHECK(of(algorithm::py1e) ==
+  CHECK(of(ps::mosaic_algorithm::py1e) ==
         numbers{5, 8, 9, 7, 6, 16, 10, 11, 15, 12, 14, 13, 17, 22, 20, 21, 19, 18, 23, 3, 4, 1, 2, 0});
 }
 
@@ -102,9 +101,9 @@ TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards 
     for (auto& size : sizes) size = random.chance(0.2) ? 0 : random.below(30);
     const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
     const std::uint64_t nodes = 1 + random.below(5), block = 2 + random.below(60);
-    for (const algorithm algo : algorithms) {
-      if (algo == algorithm::py1e && total < nodes) continue;
-      numbers all = shuffle_of(sizes, nodes, algo, 3, block, random());
+    for (const ps::mosaic_algorithm algo : mosaic_algorithms) {
+      if (algo == ps::mosaic_algorithm::py1e && total < nodes) continue;
+      numbers all = mosaic_shuffle_of(sizes, nodes, algo, 3, block, random());
       std::sort(all.begin(), all.end());
       numbers expected(static_cast<std::size_t>(total));
       std::iota(expected.begin(), expected.end(), std::uint64_t{0});
@@ -115,7 +114,7 @@ TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards 
 
 TEST_CASE("order/mosaic: samples are divided over ranks as in Streaming") {
   const auto made = ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({10, nullptr});
-  CHECK(ranks_of(made, 0) == std::vector<numbers>{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}});
+  CHECK(mosaic_ranks_of(made, 0) == std::vector<numbers>{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}});
   CHECK(made.position_of({0, 6}) == ps::position{0, 3});
   CHECK_FALSE(made.position_of({0, 10}).has_value());
   CHECK(ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({0, nullptr}).size() == 0);
@@ -124,8 +123,9 @@ TEST_CASE("order/mosaic: samples are divided over ranks as in Streaming") {
 TEST_CASE("order/mosaic: a plan has the batches of each rank, and a step the same samples on other ranks") {
   numbers data(96);
   std::iota(data.begin(), data.end(), std::uint64_t{0});
-  const options o{.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 2, .shuffle = true};
-  const auto expected = ranks_of(ps::mosaic(o).make({96, nullptr}), 0);
+  const ps::mosaic_options o{
+      .num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 2, .shuffle = true};
+  const auto expected = mosaic_ranks_of(ps::mosaic(o).make({96, nullptr}), 0);
   const auto ordered = ps::from(data) | ps::mosaic(o);
   using plan = decltype(ordered | ps::shard(0, 4) | ps::batch(6));
   static_assert(ps::indexed<plan> && ps::deterministic<plan> && ps::resumable<plan> && ps::elastic<plan> &&
@@ -149,7 +149,7 @@ TEST_CASE("order/mosaic: a plan has the batches of each rank, and a step the sam
 TEST_CASE("order/mosaic: a run that began in Streaming goes on at the same step, and epochs are its own") {
   numbers data(60);
   std::iota(data.begin(), data.end(), std::uint64_t{0});
-  options o{.num_canonical_nodes = 1, .ranks_per_node = 2, .shuffle = true, .shuffle_seed = 4};
+  ps::mosaic_options o{.num_canonical_nodes = 1, .ranks_per_node = 2, .shuffle = true, .shuffle_seed = 4};
   const auto plan = ps::from(data) | ps::mosaic(o) | ps::shard(1, 2) | ps::batch(5);
   auto at = plan.open().state();
   at.epoch = 7;
@@ -160,14 +160,14 @@ TEST_CASE("order/mosaic: a run that began in Streaming goes on at the same step,
     const auto values = b.values();
     rest.insert(rest.end(), values.begin(), values.end());
   }
-  const auto whole = ranks_of(ps::mosaic(o).make({60, nullptr}), 7)[1];
+  const auto whole = mosaic_ranks_of(ps::mosaic(o).make({60, nullptr}), 7)[1];
   CHECK(rest == numbers(whole.begin() + 20, whole.end()));
   o.epoch = 5;
-  CHECK(ranks_of(ps::mosaic(o).make({60, nullptr}), 2)[1] == whole);
+  CHECK(mosaic_ranks_of(ps::mosaic(o).make({60, nullptr}), 2)[1] == whole);
 }
 
 TEST_CASE("order/mosaic: arguments that cannot be are errors that say what to write") {
-  const auto wrong = [](const options& o, std::uint64_t samples = 100) {
+  const auto wrong = [](const ps::mosaic_options& o, std::uint64_t samples = 100) {
     return penstock_test::error_of([&] { static_cast<void>(ps::mosaic(o).make({samples, nullptr})); });
   };
   using penstock_test::contains;
@@ -198,7 +198,7 @@ TEST_CASE("order/mosaic: describes itself") {
 }
 
 TEST_CASE("order/mosaic: samples of each rank are those of Streaming's own code") {
-  const char* const named = std::getenv("PENSTOCK_TEST_STREAMING_PYTHON");
+  const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
   const std::string python = named == nullptr || *named == '\0' ? "python3" : named;
   const penstock_test::temp_dir dir;
   // The package itself needs PyTorch and much more; its shuffles and partitions need numpy.
@@ -241,11 +241,11 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
           .status != 0) {
     WARN("not compared with MosaicML Streaming: " << python
                                                   << " has no mosaicml-streaming and numpy; "
-                                                     "PENSTOCK_TEST_STREAMING_PYTHON names another Python");
+                                                     "PENSTOCK_TEST_PYTHON names another Python");
     return;
   }
   struct one_case {
-    options o;
+    ps::mosaic_options o;
     numbers sizes;
     std::uint64_t epoch, batch, nodes, steps;
   };
@@ -260,7 +260,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                         .physical_nodes = more ? canonical : canonical * factor,
                         .ranks_per_node = 1 + random.below(8),
                         .shuffle = random.chance(0.85),
-                        .shuffle_algo = algorithms[random.below(5)],
+                        .shuffle_algo = mosaic_algorithms[random.below(5)],
                         .shuffle_seed = random.chance(0.5) ? 9176 : random() >> 20,
                         .shuffle_block_size = 2 + random.below(100)},
                   .sizes = numbers(static_cast<std::size_t>(1 + random.below(20))),
@@ -313,7 +313,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
     }
     theirs.pop_back();
     INFO(ps::mosaic(one.o).describe() << ", on nodes " << one.nodes << ", shards " << one.sizes.size());
-    const auto in = input(one.sizes);
+    const auto in = shards_of(one.sizes);
     if (failed) {
       ++refused;
       if (in.size != 0) CHECK_THROWS_AS(ps::mosaic(one.o).make(in), ps::error);
@@ -321,7 +321,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
     }
     const auto made = ps::mosaic(one.o).make(in);
     if (one.nodes == one.o.physical_nodes) {
-      auto ours = ranks_of(made, one.epoch);
+      auto ours = mosaic_ranks_of(made, one.epoch);
       for (numbers& rank : ours)
         rank.erase(rank.begin(), rank.begin() + static_cast<std::ptrdiff_t>(one.steps * one.batch));
       CHECK(ours == theirs);
