@@ -109,8 +109,8 @@ install_missing() {
   fi
 }
 
-# webdataset_python <folder>: a Python that has webdataset, and safetensors, in an environment in that folder;
-# nothing, and status 1, where it cannot be had
+# webdataset_python <folder>: a Python that has webdataset, safetensors, and if possible mosaicml-streaming, in an
+# environment in that folder; nothing, and status 1, where it cannot be had
 webdataset_python() {
   local python=$1/bin/python
   if ! "$python" -c 'import webdataset, safetensors.numpy' 2>/dev/null; then
@@ -118,6 +118,11 @@ webdataset_python() {
       "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset safetensors >/dev/null 2>&1 ||
       return 1
   fi
+  # The orders of MosaicML Streaming need numpy alone, not the PyTorch of the whole package.
+  "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("streaming") is None)' 2>/dev/null ||
+    "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 \
+      install --no-deps mosaicml-streaming >/dev/null 2>&1 ||
+    echo "no mosaicml-streaming: its orders are not compared" >&2
   echo "$python"
 }
 

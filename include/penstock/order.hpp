@@ -6,6 +6,8 @@
 #include <penstock/order/chain.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/mosaic.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/sequential.hpp>

@@ -2994,8 +2994,9 @@ concept bound_order =
     };
 
 /// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch
-/// after the stage, `bind` makes what one epoch needs (at most O(shards)), `position_of` is the inverse:
-/// nothing where the stage drops the position.
+/// after the stage, `bind` makes what one epoch needs (at most O(shards), save for the orders of other
+/// libraries, which need a table of the epoch), `position_of` is the inverse: nothing where the stage drops
+/// the position.
 ///
 /// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it
 /// keeps those before it);
@@ -10117,6 +10118,838 @@ template <class = void>
           v.advice + "\n";
   return text;
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/epoch_tables.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The tables of an order that has one for each epoch: those that some binding still has, and the one made
+/// last in any case. Copies share them; a mutex guards them, and making one holds it.
+template <class Table>
+class epoch_tables {
+ public:
+  /// The table of an epoch, by `make()` where it is not there.
+  template <class Make>
+  [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
+    const std::lock_guard lock(known_->guard);
+    std::erase_if(known_->entries, [](const auto& one) { return one.made.expired(); });
+    for (const auto& one : known_->entries) {
+      if (one.epoch != epoch) continue;
+      if (std::shared_ptr<const Table> there = one.made.lock()) return there;
+    }
+    known_->last.reset();  // before the next one is made: there need not be memory for both
+    known_->last = std::shared_ptr<const Table>(new const Table(make()));
+    known_->entries.push_back({epoch, known_->last});
+    return known_->last;
+  }
+
+ private:
+  struct entry {
+    std::uint64_t epoch;
+    std::weak_ptr<const Table> made;
+  };
+  struct known {
+    std::mutex guard;
+    std::vector<entry> entries;
+    std::shared_ptr<const Table> last;
+  };
+  std::shared_ptr<known> known_{new known()};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/torch_randperm.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), seeded as its authors do. It
+/// stands here since <random> would cost every program that includes an order.
+template <class = void>
+class basic_mersenne_twister {
+ public:
+  explicit basic_mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+    state_[0] = seed;
+    for (std::size_t i = 1; i < length; ++i) {
+      const std::uint32_t before = state_[i - 1];
+      state_[i] = 1812433253u * (before ^ (before >> 30)) + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t next() noexcept {
+    if (used_ == length) twist();
+    std::uint32_t y = state_[used_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+ private:
+  static constexpr std::size_t length = 624, middle = 397;
+
+  void twist() noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint32_t joined =
+          (state_[i] & 0x80000000u) | (state_[i + 1 == length ? 0 : i + 1] & 0x7fffffffu);
+      const std::size_t other = i < length - middle ? i + middle : i + middle - length;
+      state_[i] = state_[other] ^ (joined >> 1) ^ ((joined & 1u) * 0x9908b0dfu);
+    }
+    used_ = 0;
+  }
+
+  std::array<std::uint32_t, length> state_;
+  std::size_t used_ = length;
+};
+using mersenne_twister = basic_mersenne_twister<>;
+
+/// From this size on PyTorch draws 64 bits for each element, and fills the table from inside out.
+inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
+
+/// What PyTorch's `torch.randperm(n)` gives on the CPU with a generator of this seed
+/// (`aten/src/ATen/native/TensorFactories.cpp`): the seed's low 32 bits count, and remainders are taken of
+/// the draws, with their slight bias. `Word` holds the numbers below n.
+template <class Word>
+[[nodiscard]] std::vector<Word> torch_randperm(std::uint64_t n, std::uint64_t seed,
+                                               std::uint64_t wide_draws_from = torch_wide_draws) {
+  std::vector<Word> order(static_cast<std::size_t>(n));
+  mersenne_twister draw(static_cast<std::uint32_t>(seed));
+  if (n < wide_draws_from) {
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Word>(i);
+    // 32-bit remainders are several times as fast, and n is small enough for them.
+    for (std::uint32_t left = static_cast<std::uint32_t>(n), i = 0; left > 1; --left, ++i)
+      std::swap(order[i], order[i + draw.next() % left]);
+  } else {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::uint64_t high = draw.next();
+      const auto other = static_cast<std::size_t>((high << 32 | draw.next()) % (i + 1));
+      order[i] = order[other];
+      order[other] = static_cast<Word>(i);
+    }
+  }
+  return order;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/distributed_sampler.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `distributed_sampler`, with the names and defaults that PyTorch gives them.
+struct distributed_sampler_options {
+  std::uint64_t num_replicas = 0;  ///< ranks of the run in PyTorch; must be given, 1 to 2^24
+  bool shuffle = true;             ///< else the samples come in the source's order
+  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch count
+  bool drop_last = false;          ///< leave out what does not divide by num_replicas, else repeat the first
+  std::uint64_t epoch = 0;         ///< what `set_epoch` would get for epoch 0 of the run here
+};
+
+/// The order of `distributed_sampler`: the samples of all ranks, rank r's at the positions r, r +
+/// num_replicas and so on, which are its lane.
+///
+/// Copies share the tables that are in use and the one made last; a mutex guards them, and building one holds
+/// it. What `bind` returns is immutable and needs no lock.
+template <class = void>
+class basic_distributed_sampler_order {
+  /// A permutation of one epoch; one of the two is filled.
+  struct table {
+    std::vector<std::uint32_t> narrow;
+    std::vector<std::uint64_t> wide;
+
+    [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+      const auto place = static_cast<std::size_t>(i);
+      return wide.empty() ? narrow[place] : wide[place];
+    }
+  };
+  using shared_table = std::shared_ptr<const table>;
+
+ public:
+  /// Samples from which an entry of a table takes 8 bytes instead of 4.
+  static constexpr std::uint64_t most_narrow = std::uint64_t{1} << 32;
+
+  class bound {
+   public:
+    bound() = default;
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      if (index >= samples_) [[unlikely]]
+        index %= samples_;  // padding begins again at the first
+      return {epoch_, table_ == nullptr ? index : (*table_)[index]};
+    }
+
+   private:
+    friend class basic_distributed_sampler_order;
+    bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
+        : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
+
+    std::uint64_t epoch_ = 0, samples_ = 0;
+    const table* table_ = nullptr;
+    shared_table owner_;
+  };
+
+  basic_distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
+                                  std::uint64_t narrow_up_to = most_narrow)
+      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::argument, why).in_stage("distributed_sampler");
+    };
+    const std::uint64_t ranks = options_.num_replicas;
+    if (ranks == 0) {
+      refuse(
+          {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
+           "ranks that PyTorch had"});
+    }
+    if (ranks > most_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
+    if (samples_ >= std::uint64_t{1} << 63)
+      refuse({"an order without end cannot be sampled; write distributed_sampler before repeat()"});
+    size_ = samples_ / ranks * ranks;
+    if (size_ != samples_ && !options_.drop_last) size_ += ranks;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
+  }
+
+  /// Where a sample stands first. With `shuffle` it looks through the table of the epoch.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= samples_) return std::nullopt;
+    std::uint64_t found = upstream.index;
+    if (options_.shuffle) {
+      const shared_table order = shuffled(upstream.epoch);
+      found = 0;
+      while ((*order)[found] != upstream.index) ++found;
+    }
+    if (found >= size_) return std::nullopt;
+    return position{upstream.epoch, found};
+  }
+
+ private:
+  static constexpr std::uint64_t most_replicas = std::uint64_t{1} << 24;
+
+  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
+    return tables_.get(epoch, [&] {
+      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
+      table made;
+      if (samples_ <= narrow_up_to_)
+        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
+      else
+        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
+      return made;
+    });
+  }
+
+  std::uint64_t samples_, size_ = 0, narrow_up_to_;
+  distributed_sampler_options options_;
+  detail::epoch_tables<table> tables_;
+};
+using distributed_sampler_order = basic_distributed_sampler_order<>;
+
+/// The stage `distributed_sampler({...})`.
+template <class = void>
+struct basic_distributed_sampler_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "distributed_sampler";
+
+  [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
+                         options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
+                         options.drop_last ? ", drop_last" : "",
+                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
+          std::uint64_t{options.drop_last});
+  }
+
+  distributed_sampler_options options;
+};
+using distributed_sampler_stage = basic_distributed_sampler_stage<>;
+
+namespace detail {
+struct distributed_sampler_fn {
+  [[nodiscard]] constexpr distributed_sampler_stage operator()(
+      const distributed_sampler_options& options) const noexcept {
+    return {options};
+  }
+};
+}  // namespace detail
+
+/// The order of PyTorch's `DistributedSampler`, sample for sample, so that a run that began there goes on
+/// here: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
+///
+/// `batch(b)` behind it gives rank r the batches of a `DataLoader` with that sampler and `batch_size=b`;
+/// `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, its default. `tail::pad` shares
+/// the last step out in another way. Epoch e is the one after `set_epoch(epoch + e)`. Where ranks are left
+/// over, the first samples come once more, as many as are missing, or with `.drop_last` the last ones stay
+/// out. Where the run stands in PyTorch is a state: `auto at = plan.open().state(); at.epoch = e;
+/// at.step = batches;` and `plan.open(at)`.
+/// A sequencer; keeps every guarantee: the samples of a global step stay the same on another number of ranks,
+/// if num_replicas and the global batch do. One process alone gets rank 0's samples of each step first, then
+/// rank 1's.
+/// Cost: unlike `shuffle` it has a table, 4 bytes a sample (8 above 2^32 samples) for each epoch in use: one,
+/// two while one epoch goes over into the next. The thread of the loop makes it when an epoch begins: 14 ms
+/// for 1.3 million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of`
+/// with `.shuffle` looks through the table.
+/// Throws `error(errc::argument)` where num_replicas is missing or above 2^24, and behind `repeat()` without
+/// end. Free for all threads.
+/// Source of the order: `torch/utils/data/distributed.py`, and `randperm` on the CPU; from 214,748,364
+/// samples on that of versions that draw 64 bits there.
+///
+///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
+inline constexpr detail::distributed_sampler_fn distributed_sampler{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/numpy_generator.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What `numpy.random.default_rng(seed)` gives: PCG64 (XSL-RR 128/64; O'Neill, HMC-CS-2014-0905), seeded by
+/// numpy's SeedSequence (`numpy/random/bit_generator.pyx`).
+template <class = void>
+class basic_numpy_generator {
+ public:
+  explicit basic_numpy_generator(std::uint64_t seed) noexcept {
+    const std::array<std::uint64_t, 4> words = spread(seed);
+    const wide start{words[0], words[1]};
+    increment_ = {words[2] << 1 | words[3] >> 63, words[3] << 1 | 1};
+    step();
+    state_ = sum(state_, start);
+    step();
+  }
+
+  [[nodiscard]] std::uint64_t next64() noexcept {
+    step();
+    const std::uint64_t joined = state_.high ^ state_.low;
+    const unsigned turn = static_cast<unsigned>(state_.high >> 58);
+    return joined >> turn | joined << ((64 - turn) & 63u);
+  }
+
+  /// Half of a 64-bit draw; the other half is kept for the next call, whatever is drawn in between.
+  [[nodiscard]] std::uint32_t next32() noexcept {
+    if (std::exchange(has_half_, !has_half_)) return half_;
+    const std::uint64_t both = next64();
+    half_ = static_cast<std::uint32_t>(both >> 32);
+    return static_cast<std::uint32_t>(both);
+  }
+
+  /// In [0, 1).
+  [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
+
+  /// In [0, most], by masks, as `shuffle` and `permutation` draw.
+  [[nodiscard]] std::uint64_t masked(std::uint64_t most) noexcept {
+    if (most == 0) return 0;
+    std::uint64_t mask = most;
+    for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+    while (true) {
+      const std::uint64_t drawn = (most > 0xffffffffu ? next64() : next32()) & mask;
+      if (drawn <= most) return drawn;
+    }
+  }
+
+  /// `integers(low, high)`, in [low, high), high - low below 2^32; by Lemire's multiplication.
+  [[nodiscard]] std::uint64_t integer(std::uint64_t low, std::uint64_t high) noexcept {
+    const std::uint64_t count = high - low;
+    if (count <= 1) return low;
+    std::uint64_t product = next32() * count;
+    if ((product & 0xffffffffu) < count) {
+      const std::uint64_t uneven = (0x100000000u - count) % count;
+      while ((product & 0xffffffffu) < uneven) product = next32() * count;
+    }
+    return low + (product >> 32);
+  }
+
+  /// `shuffle` of `count` elements from `first` on.
+  template <class Iterator>
+  void shuffle(Iterator first, std::uint64_t count) noexcept {
+    using distance = decltype(first - first);
+    for (std::uint64_t i = count; i-- > 1;)
+      std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
+  }
+
+ private:
+  struct wide {
+    std::uint64_t high = 0, low = 0;
+  };
+
+  [[nodiscard]] static wide sum(wide a, wide b) noexcept {
+    const std::uint64_t low = a.low + b.low;
+    return {a.high + b.high + (low < a.low ? 1u : 0u), low};
+  }
+
+  void step() noexcept {
+    constexpr std::uint64_t high = 2549297995355413924u, low = 4865540595714422341u;
+    const wide product{multiply_high(state_.low, low) + state_.high * low + state_.low * high,
+                       state_.low * low};
+    state_ = sum(product, increment_);
+  }
+
+  [[nodiscard]] static std::array<std::uint64_t, 4> spread(std::uint64_t seed) noexcept {
+    std::uint32_t constant = 0x43b0d7e5u;
+    const auto hash = [&constant](std::uint32_t v) {
+      v ^= constant;
+      constant *= 0x931e8875u;
+      v *= constant;
+      return v ^ v >> 16;
+    };
+    std::array<std::uint32_t, 4> pool{static_cast<std::uint32_t>(seed),
+                                      static_cast<std::uint32_t>(seed >> 32), 0, 0};
+    for (std::uint32_t& word : pool) word = hash(word);
+    for (std::size_t s = 0; s < 4; ++s) {
+      for (std::size_t d = 0; d < 4; ++d) {
+        if (s == d) continue;
+        const std::uint32_t mixed = 0xca01f9ddu * pool[d] - 0x4973f715u * hash(pool[s]);
+        pool[d] = mixed ^ mixed >> 16;
+      }
+    }
+    std::array<std::uint64_t, 4> words{};
+    std::uint32_t key = 0x8b51f9ddu;
+    for (std::size_t i = 0; i < 8; ++i) {
+      std::uint32_t v = pool[i % 4] ^ key;
+      key *= 0x58f38dedu;
+      v *= key;
+      v ^= v >> 16;
+      words[i / 2] |= static_cast<std::uint64_t>(v) << (i % 2 * 32);
+    }
+    return words;
+  }
+
+  wide state_, increment_;
+  std::uint32_t half_ = 0;
+  bool has_half_ = false;
+};
+using numpy_generator = basic_numpy_generator<>;
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/mosaic_shuffle.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shuffles of MosaicML Streaming, by its names.
+enum class mosaic_algorithm : std::uint8_t {
+  py1e,   ///< shards in another order, samples strewn around their shard's place; Streaming's default
+  py1br,  ///< shards in another order, samples within blocks of about the block size
+  py1s,   ///< shards in another order, samples within their shard
+  py2s,   ///< as py1s, and shuffled once more before canonical nodes are cut
+  naive,  ///< all samples
+};
+
+namespace detail {
+
+/// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: what its functions
+/// return for shards that begin at `starts`, as sample ids at positions.
+template <class = void>
+class basic_mosaic_shuffle {
+ public:
+  using ids = std::vector<std::uint32_t>;
+
+  basic_mosaic_shuffle(const std::vector<std::uint64_t>& starts, std::uint64_t nodes, std::uint64_t seed,
+                       std::uint64_t epoch, std::uint64_t block)
+      : starts_(starts), nodes_(nodes), block_(block), fixed_(seed), draw_(seed + epoch) {}
+
+  [[nodiscard]] ids make(mosaic_algorithm algorithm) {
+    if (algorithm == mosaic_algorithm::naive) {
+      ids all;
+      append(all, {0, starts_.back()});
+      draw_.shuffle(all.begin(), all.size());
+      return all;
+    }
+    if (algorithm == mosaic_algorithm::py2s) return twice();
+    std::vector<span> spans = shards();
+    fixed_.shuffle(spans.begin(), spans.size());
+    std::vector<std::vector<span>> parts = divided(spans);
+    for (auto& part : parts) draw_.shuffle(part.begin(), part.size());
+    ids all;
+    all.reserve(static_cast<std::size_t>(starts_.back()));
+    if (algorithm == mosaic_algorithm::py1br) {
+      in_blocks(parts, all);
+      return all;
+    }
+    for (const auto& part : parts) {
+      const std::size_t begin = all.size();
+      for (const span& one : part) shuffle_last(all, append(all, one));
+      if (algorithm == mosaic_algorithm::py1e) strew(part, all, begin);
+    }
+    return all;
+  }
+
+ private:
+  /// Samples [first, last), or places.
+  struct span {
+    std::uint64_t first, last;
+    [[nodiscard]] std::uint64_t size() const noexcept { return last - first; }
+  };
+
+  [[nodiscard]] std::vector<span> shards() const {
+    std::vector<span> all;
+    for (std::size_t i = 1; i < starts_.size(); ++i) all.push_back({starts_[i - 1], starts_[i]});
+    return all;
+  }
+
+  static std::uint64_t append(ids& all, span one) {
+    for (std::uint64_t id = one.first; id < one.last; ++id) all.push_back(static_cast<std::uint32_t>(id));
+    return one.size();
+  }
+  void shuffle_last(ids& all, std::uint64_t count) {
+    draw_.shuffle(all.end() - static_cast<std::ptrdiff_t>(count), count);
+  }
+
+  /// The spans of each canonical node; one that crosses a border is cut there.
+  [[nodiscard]] std::vector<std::vector<span>> divided(std::vector<span> spans) const {
+    std::vector<std::vector<span>> parts(static_cast<std::size_t>(nodes_));
+    std::size_t next = 0;
+    std::uint64_t before = 0;
+    for (std::uint64_t node = 0; node < nodes_; ++node) {
+      const std::uint64_t end = starts_.back() * (node + 1) / nodes_;
+      auto& part = parts[static_cast<std::size_t>(node)];
+      for (; next < spans.size() && before + spans[next].size() <= end; ++next) {
+        part.push_back(spans[next]);
+        before += spans[next].size();
+      }
+      if (next < spans.size() && before < end) {
+        const std::uint64_t border = spans[next].first + (end - before);
+        part.push_back({spans[next].first, border});
+        spans[next].first = border;
+        before = end;
+      }
+    }
+    return parts;
+  }
+
+  [[nodiscard]] ids twice() {
+    std::vector<span> order = shards();
+    fixed_.shuffle(order.begin(), order.size());
+    ids first;
+    first.reserve(static_cast<std::size_t>(starts_.back()));
+    std::vector<span> places;
+    for (const span& shard : order) {
+      const std::uint64_t begin = first.size(), count = append(first, shard);
+      fixed_.shuffle(first.begin() + static_cast<std::ptrdiff_t>(begin), count);
+      places.push_back({begin, begin + count});
+    }
+    ids all;
+    all.reserve(first.size());
+    for (auto& part : divided(places)) {
+      draw_.shuffle(part.begin(), part.size());
+      for (const span& one : part) {
+        all.insert(all.end(), first.begin() + static_cast<std::ptrdiff_t>(one.first),
+                   first.begin() + static_cast<std::ptrdiff_t>(one.last));
+        shuffle_last(all, one.size());
+      }
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::uint64_t block_draw() { return draw_.integer(block_ * 3 / 4, block_ * 5 / 4); }
+
+  void in_blocks(const std::vector<std::vector<span>>& parts, ids& all) {
+    std::vector<std::uint64_t> stagger(parts.size());
+    for (auto& one : stagger) one = draw_.integer(0, block_ * 3 / 4);
+    std::vector<span> blocks;
+    for (std::size_t node = 0; node < parts.size(); ++node) {
+      const std::uint64_t begin = all.size(), back = stagger[node];
+      for (const span& one : parts[node]) append(all, one);
+      blocks.clear();
+      // Literally as there: the first two blocks overlap, and the end of a node may stay as it is.
+      for (std::uint64_t end = begin; end < all.size();) {
+        const std::uint64_t size = block_draw();
+        const std::uint64_t first = end >= begin + back ? end - back : begin;
+        const std::uint64_t last = std::min<std::uint64_t>(end + size - back, all.size());
+        blocks.push_back({first, last});
+        end += last - first;
+      }
+      for (const span& one : blocks)
+        draw_.shuffle(all.begin() + static_cast<std::ptrdiff_t>(one.first), one.size());
+    }
+  }
+
+  /// Moves each sample of a node by a random distance, and sorts.
+  void strew(const std::vector<span>& part, ids& all, std::size_t begin) {
+    struct placed {
+      double at;
+      std::uint32_t id;
+    };
+    const auto count = static_cast<double>(all.size() - begin);
+    std::vector<placed> places;
+    places.reserve(all.size() - begin);
+    for (const span& one : part) {
+      const auto offset = static_cast<double>(places.size()), size = static_cast<double>(one.size());
+      const double most = std::max(0.0, (static_cast<double>(block_draw()) - size) / 2);
+      const double low = std::max(-most, -offset), range = std::min(most, count - offset - size) - low;
+      for (std::uint64_t i = 0; i < one.size(); ++i) {
+        const double shift = low + range * draw_.next_double();
+        places.push_back({static_cast<double>(places.size()) + shift, all[begin + places.size()]});
+      }
+    }
+    std::sort(places.begin(), places.end(), [](const placed& a, const placed& b) { return a.at < b.at; });
+    for (std::size_t i = 0; i < places.size(); ++i) all[begin + i] = places[i].id;
+  }
+
+  const std::vector<std::uint64_t>& starts_;
+  std::uint64_t nodes_, block_;
+  numpy_generator fixed_, draw_;
+};
+using mosaic_shuffle = basic_mosaic_shuffle<>;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/mosaic.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `mosaic`, with the names and defaults of MosaicML Streaming where it has one.
+struct mosaic_options {
+  std::uint64_t num_canonical_nodes = 0;  ///< must be given: nodes, or 64 times as many with py1s and py2s
+  std::uint64_t physical_nodes = 1;       ///< machines of the run in Streaming; see `mosaic` for a change
+  std::uint64_t ranks_per_node = 0;       ///< must be given: ranks on each of them
+  bool shuffle = false;
+  mosaic_algorithm shuffle_algo = mosaic_algorithm::py1e;
+  std::uint64_t shuffle_seed = 9176;
+  std::uint64_t shuffle_block_size = 0;  ///< 0: 4,000,000 / num_canonical_nodes, at least 2^18
+  std::uint64_t epoch = 0;               ///< Streaming's epoch that is epoch 0 here
+};
+
+namespace detail {
+
+/// Streaming's partition of samples over ranks (`streaming/base/partition/orig.py`), as arithmetic: which one
+/// stands at a position, where the positions of all ranks are interleaved.
+template <class = void>
+class basic_mosaic_partition {
+ public:
+  basic_mosaic_partition() = default;
+  basic_mosaic_partition(std::uint64_t samples, const mosaic_options& options)
+      : samples_(samples),
+        canonical_(options.num_canonical_nodes),
+        physical_(options.physical_nodes),
+        ranks_(options.ranks_per_node) {
+    each_ = (samples_ + canonical_ - 1) / canonical_;
+    ratio_ = canonical_ < physical_ ? physical_ / canonical_ : 1;
+    padding_ = (ratio_ - each_ % ratio_) % ratio_;
+    tiled_ = samples_ < canonical_ || (samples_ == canonical_ && canonical_ < physical_);
+    on_node_ = canonical_ * (each_ + padding_) / physical_;
+    missing_ = (ranks_ - on_node_ % ranks_) % ranks_;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return (on_node_ + missing_) * physical_; }
+  /// Whether there are so few samples that Streaming cannot pad a canonical node with its own.
+  [[nodiscard]] bool too_few() const noexcept {
+    return !tiled_ && padding_ != 0 && each_ + 1 < ratio_ + padding_;
+  }
+
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
+    const std::uint64_t world = physical_ * ranks_, rank = position % world;
+    std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
+    if (on_node >= on_node_) {
+      const std::uint64_t over = on_node - on_node_;
+      on_node = ranks_ + missing_ <= on_node_ + 1 ? on_node_ + 1 - ranks_ - missing_ + over : over % on_node_;
+    }
+    const std::uint64_t strewn = rank / ranks_ + on_node * physical_;
+    return on_canonical(strewn % canonical_, strewn / canonical_);
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t on_canonical(std::uint64_t node, std::uint64_t place) const noexcept {
+    if (tiled_) return (node * (each_ + padding_) + place) % samples_;
+    if (place >= each_) place = place - ratio_ + 1 - padding_;
+    const std::uint64_t first = node * samples_ / canonical_, last = (node + 1) * samples_ / canonical_;
+    return first + place - (place + 1 == each_ && last - first < each_ ? 1 : 0);
+  }
+
+  std::uint64_t samples_ = 0, canonical_ = 1, physical_ = 1, ranks_ = 1;
+  std::uint64_t each_ = 0, ratio_ = 1, padding_ = 0, on_node_ = 0, missing_ = 0;
+  bool tiled_ = false;
+};
+using mosaic_partition = basic_mosaic_partition<>;
+
+}  // namespace detail
+
+/// The order of `mosaic`: the samples of all ranks, rank r's at the positions r, r + ranks and so on, which
+/// are its lane. Copies share the tables of the epochs in use; what `bind` returns needs no lock.
+template <class = void>
+class basic_mosaic_order {
+  using table = detail::mosaic_shuffle::ids;
+
+ public:
+  class bound {
+   public:
+    bound() = default;
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      const std::uint64_t at = partition_(index);
+      return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
+    }
+
+   private:
+    friend class basic_mosaic_order;
+    bound(std::uint64_t epoch, const detail::mosaic_partition& part, std::shared_ptr<const table> made)
+        : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
+
+    std::uint64_t epoch_ = 0;
+    detail::mosaic_partition partition_;
+    const table* table_ = nullptr;
+    std::shared_ptr<const table> owner_;
+  };
+
+  basic_mosaic_order(order_input in, const mosaic_options& options)
+      : samples_(in.size), options_(checked(in.size, options)), partition_(in.size, options_) {
+    if (samples_ != 0 && partition_.too_few()) {
+      refuse({samples_, " samples are too few for ", options_.num_canonical_nodes, " canonical and ",
+              options_.physical_nodes, " physical nodes; give fewer nodes"});
+    }
+    if (in.starts)
+      starts_ = std::move(in.starts);
+    else
+      starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
+          new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, samples_}));
+    if (starts_->empty() || starts_->front() != 0 || starts_->back() != samples_)
+      refuse({"shard boundaries do not run from 0 to ", samples_});
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
+  [[nodiscard]] std::uint64_t lanes() const noexcept {
+    return options_.physical_nodes * options_.ranks_per_node;
+  }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, options_.shuffle ? shuffled(epoch) : nullptr};
+  }
+  /// Where a sample stands first; looks through the epoch.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const bound all = bind(upstream.epoch);
+    for (std::uint64_t at = 0; at < size(); ++at)
+      if (all(at).index == upstream.index) return position{upstream.epoch, at};
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
+
+  [[noreturn]] static void refuse(std::initializer_list<detail::piece> why) {
+    throw error(errc::argument, why).in_stage("mosaic");
+  }
+
+  [[nodiscard]] static mosaic_options checked(std::uint64_t samples, mosaic_options o) {
+    if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
+      refuse({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
+              " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
+              ".ranks_per_node = r}) with the numbers that Streaming had"});
+    }
+    if (o.num_canonical_nodes > most_ranks) refuse({"num_canonical_nodes is not in [1, 2^24]"});
+    if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
+        o.physical_nodes * o.ranks_per_node > most_ranks)
+      refuse({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
+    if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
+      refuse({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
+              " physical nodes divides the other; give the physical nodes with which the run began"});
+    }
+    if (samples > most_samples) {
+      throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
+    }
+    if (o.shuffle_block_size == 0)
+      o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
+    if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
+      refuse({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
+    if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
+        samples < o.num_canonical_nodes) {
+      refuse({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
+              o.num_canonical_nodes, "; give fewer canonical nodes"});
+    }
+    return o;
+  }
+
+  [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const {
+    return tables_.get(epoch, [&] {
+      return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
+                                    options_.epoch + epoch, options_.shuffle_block_size)
+          .make(options_.shuffle_algo);
+    });
+  }
+
+  std::uint64_t samples_;
+  mosaic_options options_;
+  detail::mosaic_partition partition_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  detail::epoch_tables<table> tables_;
+};
+using mosaic_order = basic_mosaic_order<>;
+
+/// The name of a shuffle, as Streaming writes it.
+[[nodiscard]] constexpr std::string_view to_string(mosaic_algorithm algorithm) noexcept {
+  constexpr std::string_view names[] = {"py1e", "py1br", "py1s", "py2s", "naive"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+/// The stage `mosaic({...})`.
+template <class = void>
+struct basic_mosaic_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "mosaic";
+
+  [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"mosaic(", options.num_canonical_nodes, " canonical nodes, ", options.physical_nodes,
+                         " x ", options.ranks_per_node, " ranks, ",
+                         options.shuffle ? to_string(options.shuffle_algo) : std::string_view("in order"),
+                         options.shuffle ? ", seed " + std::to_string(options.shuffle_seed) : "",
+                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, options.num_canonical_nodes, options.physical_nodes, options.ranks_per_node,
+          std::uint64_t{options.shuffle}, static_cast<std::uint64_t>(options.shuffle_algo),
+          options.shuffle_seed, options.shuffle_block_size, options.epoch);
+  }
+
+  mosaic_options options;
+};
+using mosaic_stage = basic_mosaic_stage<>;
+
+namespace detail {
+struct mosaic_fn {
+  [[nodiscard]] constexpr mosaic_stage operator()(const mosaic_options& options) const noexcept {
+    return {options};
+  }
+};
+}  // namespace detail
+
+/// The order of MosaicML Streaming over the shards of the source, sample for sample, so that a run that began
+/// there goes on here: its shuffles `py1e`, `py1br`, `py1s`, `py2s` and `naive`, and its partition over
+/// ranks.
+///
+/// `mosaic({...}) | shard(rank, world) | batch(b)` gives rank r the batches of Streaming's `StreamingDataset`
+/// in a `DataLoader`, with any number of workers there; rank is physical node * ranks_per_node + rank on the
+/// node. The dataset is one stream, of which an epoch has every sample once: no `epoch_size`, `choose`,
+/// `repeat` or `proportion`, and the batching method `random`. Where a rank would have less than another,
+/// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
+/// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
+/// less than two samples a rank left, Streaming may repeat other ones at the end.
+/// On another number of nodes, as Streaming has it: where it and num_canonical_nodes divide one another, give
+/// it as `physical_nodes` (the partition `orig`). Where they do not (the partition `relaxed`), give the nodes
+/// of the beginning, `shard` the ranks of now, and keep the global batch: each rank has its samples of every
+/// full step. A last step that is not full is divided evenly here, and there as it comes.
+/// A sequencer; keeps every guarantee. Shards are those of the source, so it stands right behind it; without
+/// shards all samples are one.
+/// Cost: with `.shuffle` a table of 4 bytes a sample for each epoch in use (one, two while one epoch goes
+/// over into the next), made by the thread of the loop when an epoch begins: of 10 million samples in 1.1 s
+/// with py1e, 0.13 to 0.27 s with the others (GCC 12, -O2). Meanwhile py1e takes 16 bytes more for each
+/// sample of a canonical node, py2s twice the table. A sample costs some divisions and one look-up.
+/// `position_of` looks through the epoch.
+/// Throws `error(errc::argument)` where a number is missing or does not go with the others,
+/// `error(errc::limit)` above 2^32 samples. Free for all threads.
+/// Source of the order: `streaming/base/shuffle` and `streaming/base/partition` of version 0.13, and numpy's
+/// `default_rng`.
+///
+///     auto loader = source | mosaic({.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 8,
+///                                    .shuffle = true}) | shard(rank, 16) | batch(32);
+inline constexpr detail::mosaic_fn mosaic{};
 
 }  // namespace penstock::inline v0_1
 

@@ -40,8 +40,9 @@ concept bound_order =
     };
 
 /// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch
-/// after the stage, `bind` makes what one epoch needs (at most O(shards)), `position_of` is the inverse:
-/// nothing where the stage drops the position.
+/// after the stage, `bind` makes what one epoch needs (at most O(shards), save for the orders of other
+/// libraries, which need a table of the epoch), `position_of` is the inverse: nothing where the stage drops
+/// the position.
 ///
 /// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it
 /// keeps those before it);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/detail/arithmetic.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace penstock::inline v0_1::detail {
+
+/// What `numpy.random.default_rng(seed)` gives: PCG64 (XSL-RR 128/64; O'Neill, HMC-CS-2014-0905), seeded by
+/// numpy's SeedSequence (`numpy/random/bit_generator.pyx`).
+template <class = void>
+class basic_numpy_generator {
+ public:
+  explicit basic_numpy_generator(std::uint64_t seed) noexcept {
+    const std::array<std::uint64_t, 4> words = spread(seed);
+    const wide start{words[0], words[1]};
+    increment_ = {words[2] << 1 | words[3] >> 63, words[3] << 1 | 1};
+    step();
+    state_ = sum(state_, start);
+    step();
+  }
+
+  [[nodiscard]] std::uint64_t next64() noexcept {
+    step();
+    const std::uint64_t joined = state_.high ^ state_.low;
+    const unsigned turn = static_cast<unsigned>(state_.high >> 58);
+    return joined >> turn | joined << ((64 - turn) & 63u);
+  }
+
+  /// Half of a 64-bit draw; the other half is kept for the next call, whatever is drawn in between.
+  [[nodiscard]] std::uint32_t next32() noexcept {
+    if (std::exchange(has_half_, !has_half_)) return half_;
+    const std::uint64_t both = next64();
+    half_ = static_cast<std::uint32_t>(both >> 32);
+    return static_cast<std::uint32_t>(both);
+  }
+
+  /// In [0, 1).
+  [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
+
+  /// In [0, most], by masks, as `shuffle` and `permutation` draw.
+  [[nodiscard]] std::uint64_t masked(std::uint64_t most) noexcept {
+    if (most == 0) return 0;
+    std::uint64_t mask = most;
+    for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
+    while (true) {
+      const std::uint64_t drawn = (most > 0xffffffffu ? next64() : next32()) & mask;
+      if (drawn <= most) return drawn;
+    }
+  }
+
+  /// `integers(low, high)`, in [low, high), high - low below 2^32; by Lemire's multiplication.
+  [[nodiscard]] std::uint64_t integer(std::uint64_t low, std::uint64_t high) noexcept {
+    const std::uint64_t count = high - low;
+    if (count <= 1) return low;
+    std::uint64_t product = next32() * count;
+    if ((product & 0xffffffffu) < count) {
+      const std::uint64_t uneven = (0x100000000u - count) % count;
+      while ((product & 0xffffffffu) < uneven) product = next32() * count;
+    }
+    return low + (product >> 32);
+  }
+
+  /// `shuffle` of `count` elements from `first` on.
+  template <class Iterator>
+  void shuffle(Iterator first, std::uint64_t count) noexcept {
+    using distance = decltype(first - first);
+    for (std::uint64_t i = count; i-- > 1;)
+      std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
+  }
+
+ private:
+  struct wide {
+    std::uint64_t high = 0, low = 0;
+  };
+
+  [[nodiscard]] static wide sum(wide a, wide b) noexcept {
+    const std::uint64_t low = a.low + b.low;
+    return {a.high + b.high + (low < a.low ? 1u : 0u), low};
+  }
+
+  void step() noexcept {
+    constexpr std::uint64_t high = 2549297995355413924u, low = 4865540595714422341u;
+    const wide product{multiply_high(state_.low, low) + state_.high * low + state_.low * high,
+                       state_.low * low};
+    state_ = sum(product, increment_);
+  }
+
+  [[nodiscard]] static std::array<std::uint64_t, 4> spread(std::uint64_t seed) noexcept {
+    std::uint32_t constant = 0x43b0d7e5u;
+    const auto hash = [&constant](std::uint32_t v) {
+      v ^= constant;
+      constant *= 0x931e8875u;
+      v *= constant;
+      return v ^ v >> 16;
+    };
+    std::array<std::uint32_t, 4> pool{static_cast<std::uint32_t>(seed),
+                                      static_cast<std::uint32_t>(seed >> 32), 0, 0};
+    for (std::uint32_t& word : pool) word = hash(word);
+    for (std::size_t s = 0; s < 4; ++s) {
+      for (std::size_t d = 0; d < 4; ++d) {
+        if (s == d) continue;
+        const std::uint32_t mixed = 0xca01f9ddu * pool[d] - 0x4973f715u * hash(pool[s]);
+        pool[d] = mixed ^ mixed >> 16;
+      }
+    }
+    std::array<std::uint64_t, 4> words{};
+    std::uint32_t key = 0x8b51f9ddu;
+    for (std::size_t i = 0; i < 8; ++i) {
+      std::uint32_t v = pool[i % 4] ^ key;
+      key *= 0x58f38dedu;
+      v *= key;
+      v ^= v >> 16;
+      words[i / 2] |= static_cast<std::uint64_t>(v) << (i % 2 * 32);
+    }
+    return words;
+  }
+
+  wide state_, increment_;
+  std::uint32_t half_ = 0;
+  bool has_half_ = false;
+};
+using numpy_generator = basic_numpy_generator<>;
+
+}  // namespace penstock::inline v0_1::detail
