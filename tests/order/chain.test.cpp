@@ -20,18 +20,14 @@
 
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
+#include "support/order_input.hpp"
 
 namespace ps = penstock;
+using penstock_test::input;
 
 namespace {
 
 using numbers = std::vector<std::uint64_t>;
-
-ps::order_input input(const numbers& sizes) {
-  numbers starts{0};
-  for (const std::uint64_t size : sizes) starts.push_back(starts.back() + size);
-  return {starts.back(), std::make_shared<const numbers>(starts)};
-}
 
 /// Empty when bindings, single look-ups and the inverse agree over an epoch; otherwise what is wrong.
 template <class Chain>

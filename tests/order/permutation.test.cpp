@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/test_data.hpp"
 
 namespace ps = penstock;
+using penstock_test::long_tests;
 
 namespace {
 
@@ -34,8 +36,6 @@ constexpr bool whole_at_compile_time(std::uint64_t n) {
 }
 static_assert(whole_at_compile_time(5) && whole_at_compile_time(200),
               "a permutation can be computed by the compiler");
-
-bool long_tests() { return std::getenv("PENSTOCK_LONG_TESTS") != nullptr; }
 
 /// Empty when the permutation is a bijection whose inverse is right; otherwise what is wrong.
 std::string fault(std::uint64_t n, std::uint64_t key) {

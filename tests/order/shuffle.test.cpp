@@ -19,8 +19,12 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/order_input.hpp"
+#include "support/test_data.hpp"
 
 namespace ps = penstock;
+using penstock_test::input;
+using penstock_test::long_tests;
 
 static_assert(ps::order_stage<ps::shuffle_stage>, "shuffle(seed) is an order stage");
 static_assert(ps::order_stage<ps::windowed_shuffle_stage>, "shuffle(seed, window) is an order stage");
@@ -28,14 +32,6 @@ static_assert(ps::order_stage<ps::windowed_shuffle_stage>, "shuffle(seed, window
 namespace {
 
 using numbers = std::vector<std::uint64_t>;
-
-bool long_tests() { return std::getenv("PENSTOCK_LONG_TESTS") != nullptr; }
-
-ps::order_input input(const numbers& sizes) {
-  numbers starts{0};
-  for (const std::uint64_t size : sizes) starts.push_back(starts.back() + size);
-  return {starts.back(), std::make_shared<const numbers>(starts)};
-}
 
 template <class Order>
 numbers epoch_of(const Order& made, std::uint64_t epoch) {

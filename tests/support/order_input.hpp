@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/concepts.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace penstock_test {
+
+/// What an order is told of a dataset whose shards have these sizes.
+[[nodiscard]] inline penstock::order_input input(const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::uint64_t> starts{0};
+  for (const std::uint64_t size : sizes) starts.push_back(starts.back() + size);
+  return {starts.back(), std::make_shared<const std::vector<std::uint64_t>>(starts)};
+}
+
+}  // namespace penstock_test
