@@ -252,7 +252,14 @@ class run {
     return s;
   }
 
-  [[nodiscard]] run_counters counters() const { return core_->engine.counters(); }
+  [[nodiscard]] run_counters counters() const {
+    run_counters all = core_->engine.counters();
+    all.skipped = bad_samples().skipped;
+    all.replaced = bad_samples().replaced;
+    return all;
+  }
+  /// How many bad samples `bad_samples` has let through on this rank.
+  [[nodiscard]] bad_sample_counts bad_samples() const { return core_->tally.counts(core_->epoch()); }
   [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
   [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
 
@@ -391,6 +398,8 @@ class run {
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) +
              ", this is rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) +
              ", and the plan is not elastic");
+    if (!parts::batched && s.bad != 0 && s.world != part.size)
+      refuse("it is of another number of ranks, and bad samples were left out of a loop without batches");
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
