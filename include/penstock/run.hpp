@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/run/bad_ledger.hpp>
+#include <penstock/run/bad_slot.hpp>
+#include <penstock/run/bad_tally.hpp>
 #include <penstock/run/batch_handle.hpp>
 #include <penstock/run/batch_view.hpp>
 #include <penstock/run/chain.hpp>

@@ -900,6 +900,13 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
   return "unknown";
 }
 
+/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
+/// not, and a time-out must not decide the sequence.
+[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
+  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
+         code == errc::shape;
+}
+
 namespace detail {
 
 /// A text that is copied without an allocation: the standard's exceptions share theirs.
@@ -1915,6 +1922,8 @@ enum class mistake {
   lost_by_decider,
   lost_by_forward,
   require_nothing,
+  two_bad_samples,
+  replace_on_forward,
 };
 
 /// Names in a compiler's message the type of the element that reaches the wrong stage.
@@ -2040,6 +2049,11 @@ consteval void explain() {
                 "source with an index");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
+  static_assert(M != mistake::two_bad_samples,
+                "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of them");
+  static_assert(M != mistake::replace_on_forward,
+                "penstock: bad_samples::replace draws another sample, and this source can only be read "
+                "forward; write bad_samples::skip(n), or use a source with an index");
 }
 
 }  // namespace penstock::inline v0_1
@@ -2186,6 +2200,8 @@ struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
 struct poison_tag {};      ///< what a wrong expression yields
 
+struct bad_samples_tag {};  ///< what becomes of samples that cannot be made
+
 /// A source, a stage, or stages joined: what names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
@@ -2271,7 +2287,7 @@ consteval mistake blame_for() {
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false;
+       steps = false, bad_samples = false;
   std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
 
   [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
@@ -2319,6 +2335,7 @@ consteval chain_facts facts_after(chain_facts f) {
   }
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
+  if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;
     for (std::size_t i = 0; i < 5; ++i)
@@ -2487,6 +2504,8 @@ consteval mistake diagnose_stage() {
     return mistake::shard_after_batch;
   } else if constexpr (!f.batched && part_of_kind<Stage, device_tag>) {
     return mistake::copy_without_batch;
+  } else if constexpr (f.bad_samples && part_of_kind<Stage, bad_samples_tag>) {
+    return mistake::two_bad_samples;
   } else if constexpr (!f.batched && part_of_kind<Stage, steps_tag>) {
     return mistake::steps_without_batch;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
@@ -3567,6 +3586,19 @@ auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
   return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
+/// What a plan without `bad_samples` does with them.
+struct bad_samples_are_fatal {
+  static constexpr bool tolerates = false, replaces = false;
+};
+template <class Stages, bool Has = parts_in<Stages>::template has<bad_samples_tag>>
+struct bad_samples_of {
+  using type = bad_samples_are_fatal;
+};
+template <class Stages>
+struct bad_samples_of<Stages, true> {
+  using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
+};
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -3592,6 +3624,9 @@ struct plan_parts {
   static constexpr bool decided = facts.decided;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
+  /// Whether a bad sample may leave a hole, or another one in its place.
+  static constexpr bool tolerant = detail::bad_samples_of<stages>::type::tolerates;
+  static constexpr bool replaces = detail::bad_samples_of<stages>::type::replaces;
   /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
   /// chunks.
   static constexpr bool direct = batched && !decided && !forward;
@@ -3659,6 +3694,9 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
+  // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
+  if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
+    h.add("bad_samples", parts::replaces);
   if constexpr (in::template has<batch_tag>)
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
@@ -3979,6 +4017,106 @@ struct cut {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/bad_slot.hpp
+
+/// Bad samples on their way from the worker that met them to the consumer, and what stands in for one.
+namespace penstock::inline v0_1 {
+
+/// A bad sample that a run goes on without.
+struct bad_slot {
+  std::uint64_t row = 0;  ///< where it would be; in a chunk, where it would begin
+  position at;
+  error what;
+  std::optional<position> substitute{};  ///< the position whose sample stands there instead
+  std::uint32_t tries = 0;               ///< substitutes that were drawn
+  bool hole = false;                     ///< the row is there and holds nothing
+};
+
+/// The bad samples of a block.
+class bad_slots {
+ public:
+  void clear() noexcept { all_.clear(); }
+  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+  [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
+
+  void add(const bad_slot& one) { all_.push_back(one); }
+  /// The one whose substitute stands in a row, or null.
+  [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
+    for (bad_slot& one : all_)
+      if (one.row == row && one.substitute) return &one;
+    return nullptr;
+  }
+  void sort() noexcept {
+    std::sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
+  }
+  /// How many of the rows [first, first + count) hold nothing.
+  [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
+    std::size_t found = 0;
+    for (const bad_slot& one : all_) found += one.hole && one.row >= first && one.row < first + count;
+    return found;
+  }
+
+ private:
+  std::vector<bad_slot> all_;
+};
+
+/// What a plan without `bad_samples` has of them: nothing.
+struct no_bad_slots {
+  static void clear() noexcept {}
+};
+
+namespace detail {
+
+/// Another error of the same place.
+[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
+  error made(e.code(), message);
+  if (!e.stage().empty()) made.in_stage(e.stage());
+  if (!e.file().empty()) made.in_file(e.file());
+  if (!e.key().empty()) made.for_key(e.key());
+  if (e.offset()) made.at_offset(*e.offset());
+  if (e.at()) made.at_position(*e.at());
+  return made;
+}
+
+}  // namespace detail
+
+/// Bad samples end the run.
+struct bad_is_fatal {
+  static constexpr bool tolerates = false, replaces = false;
+};
+/// They leave holes.
+struct bad_is_skipped {
+  static constexpr bool tolerates = true, replaces = false;
+};
+/// Others stand in for them: number j for position p of an epoch is the sample at another position of that
+/// epoch, drawn evenly with the address (seed, epoch, p, j). So it is the same on every rank and any number
+/// of them, comes out of what `take` and `skip` left, and nobody needs to know what others have.
+///
+/// A draw costs what finding one position costs, O(shards) for a windowed order. Free for all threads.
+template <class Orders>
+struct bad_is_replaced {
+  static constexpr bool tolerates = true, replaces = true;
+  static constexpr std::uint32_t most = 16;  ///< tries
+
+  const Orders* orders = nullptr;
+  std::uint64_t seed = 0;
+
+  /// The position whose sample is tried as number `j`.
+  [[nodiscard]] position draw(position p, std::uint32_t j) const {
+    const std::uint64_t size = orders->size();
+    if (size < 2)
+      throw error(errc::argument, "bad_samples::replace: an epoch of one sample has no other to take");
+    rng random(seed, p.epoch, p.index, stream + j);
+    const std::uint64_t other = random.below(size - 1);
+    return {p.epoch, other < p.index ? other : other + 1};
+  }
+
+ private:
+  static constexpr std::uint64_t stream = 0x6261645f73616d70u;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/batch_view.hpp
 
 /// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
@@ -4283,6 +4421,30 @@ void make_whole(V&& value, W& into) {
   }
 }
 
+namespace detail {
+
+/// The bytes of a whole value, for the counters.
+template <class W>
+std::uint64_t whole_size(const W& value) {
+  if constexpr (any_record<W>) {
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
+                      value.values());
+  } else if constexpr (requires { value.member(0); }) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
+    return bytes;
+  } else if constexpr (requires {
+                         value.size();
+                         *value.data();
+                       }) {
+    return value.size() * sizeof(*value.data());
+  } else {
+    return sizeof(value);
+  }
+}
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/column.hpp
@@ -4292,8 +4454,9 @@ void make_whole(V&& value, W& into) {
 /// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
 /// workers, each slot once;
 /// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
-/// consumer. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
-/// the others `first` is 0.
+/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
+/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
+/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 /// A failure that belongs to one slot.
@@ -4381,8 +4544,11 @@ class fixed_column {
     else
       copy_row(into, value.data());
   }
+  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
   /// Ends rows [first, first + slots), of which `valid` were written.
-  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
@@ -4460,6 +4626,7 @@ class flexible_column {
     for (auto& p : pieces_) p.used = 0;
     piece_ = 0;
     ++round_;
+    lead_ = 0;
     stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) : 0;
     if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
     aside_ = false;
@@ -4480,13 +4647,30 @@ class flexible_column {
     }
   }
 
+  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
+  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
+  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
+  /// several the first. Cost: slots times slots, at worst.
+  void choose_lead(std::size_t valid) noexcept {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < valid && most < valid - i; ++i) {
+      if (is_blank(i)) continue;
+      std::size_t same = 0;
+      for (std::size_t j = i; j < valid; ++j) same += !is_blank(j) && fit_together(shape_at(i), shape_at(j));
+      if (same > most) {
+        most = same;
+        lead_ = i;
+      }
+    }
+  }
+
   /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
   /// the first one's.
-  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
     if constexpr (stacks)
-      finish_stack(slots, valid);
+      finish_stack(slots, valid, holes);
     else if constexpr (pads)
-      finish_padded(slots, valid);
+      finish_padded(slots, valid, holes);
     else
       finish_ragged(slots, valid);
   }
@@ -4566,16 +4750,36 @@ class flexible_column {
     return is_aside(slot) ? entries_[slot].shape : shape_;
   }
 
-  void finish_stack(std::size_t slots, std::size_t valid) {
-    if (aside_ && valid != 0) put_in_place(slots, valid);
+  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
+    return is_aside(slot) && entries_[slot].where == nullptr;
+  }
+  /// Whether values of these shapes can be in one batch.
+  [[nodiscard]] static bool fit_together(const extents& a, const extents& b) noexcept {
+    if constexpr (pads) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+    return a == b;
+  }
+  /// The slot whose shape counts; `valid` where all are blank.
+  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept {
+    std::size_t lead = lead_ < valid ? lead_ : 0;
+    if (lead < valid && is_blank(lead))
+      for (lead = 0; lead < valid && is_blank(lead); ++lead) {
+      }
+    return lead;
+  }
+
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+    if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+    if (holes) fill_holes(valid);
     if (valid < slots && stride_ != 0)
       std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
   }
   /// Some values were not of the expected shape: either all have another one, or there is an error.
-  void put_in_place(std::size_t slots, std::size_t valid) {
-    const extents first = shape_at(0);
-    for (std::size_t i = 1; i < valid; ++i)
-      if (!(shape_at(i) == first))
+  void put_in_place(std::size_t slots, std::size_t valid, bool holes) {
+    const std::size_t lead = holes ? lead_of(valid) : 0;
+    if (lead == valid) return;
+    const extents first = shape_at(lead);
+    for (std::size_t i = 0; i < valid; ++i)
+      if (!(shape_at(i) == first) && !(holes && is_blank(i)))
         throw slot_error{
             i, error(errc::shape,
                      {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
@@ -4583,9 +4787,15 @@ class flexible_column {
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
-    for (std::size_t i = 0; i < valid; ++i)
-      if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+      if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
+        std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
     shape_ = first;
+  }
+  void fill_holes(std::size_t valid) {
+    if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
+    for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
+      if (is_blank(i)) std::memset(static_cast<void*>(in_place(i)), 0, stride_ * sizeof(T));
   }
 
   void finish_ragged(std::size_t slots, std::size_t valid) {
@@ -4602,14 +4812,16 @@ class flexible_column {
         std::memcpy(in_place(0) + offsets_[i], entries_[i].where, count * sizeof(T));
   }
 
-  void finish_padded(std::size_t slots, std::size_t valid) {
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes) {
     std::uint64_t longest = 0;
-    const extents inner = valid == 0 ? extents() : entries_[0].shape.drop_front();
+    const std::size_t lead = holes ? lead_of(valid) : 0;
+    const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
     for (std::size_t i = 0; i < valid; ++i) {
+      if (holes && is_blank(i)) continue;
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
         throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                                " beside one of shape ", to_string(entries_[0].shape),
+                                                " beside one of shape ", to_string(entries_[lead].shape),
                                                 ": only the first length may differ"})
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
@@ -4622,7 +4834,7 @@ class flexible_column {
     T* into = in_place(0);
     for (std::size_t i = 0; i < slots; ++i, into += stride) {
       std::size_t count = 0;
-      if (i < valid) {
+      if (i < valid && !(holes && is_blank(i))) {
         offsets_[i] = entries_[i].shape[0];
         count = static_cast<std::size_t>(entries_[i].shape.elements());
         if (count != 0) std::memcpy(into, entries_[i].where, count * sizeof(T));
@@ -4640,6 +4852,7 @@ class flexible_column {
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;
   std::uint64_t round_ = 0;
+  std::size_t lead_ = 0;  // the slot with whose shape others must agree
   bool aside_ = false;
   extents shape_;                       // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
@@ -4662,7 +4875,10 @@ class whole_column {
   void write(std::size_t slot, U&& value) {
     make_whole(std::forward<U>(value), cells_[slot].value);
   }
-  void finish(std::size_t, std::size_t, std::size_t) {}
+  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
+  void blank(std::size_t) noexcept {}
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
@@ -4733,12 +4949,23 @@ class column_set {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
-  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+  /// Leaves a slot without a value: zeros, or an empty row.
+  void blank(std::size_t slot) {
+    each([&](auto& column) { column.blank(slot); });
+  }
+  /// Takes back what was written to a slot, perhaps in part.
+  void unwrite(std::size_t slot) noexcept {
+    each([&](auto& column) { column.unwrite(slot); });
+  }
+  void choose_lead(std::size_t valid) noexcept {
+    each([&](auto& column) { column.choose_lead(valid); });
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
     std::uint64_t lowest = 0;
     std::exception_ptr failure;  // of several columns, the one of the lowest slot
     each([&](auto& column) {
       try {
-        column.finish(first, slots, valid);
+        column.finish(first, slots, valid, holes);
       } catch (const slot_error& e) {
         if (failure == nullptr || e.slot < lowest) {
           lowest = e.slot;
@@ -4870,7 +5097,7 @@ struct placement {
 /// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
 /// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
 /// used again.
-template <class Columns, class Binding, class Transfer>
+template <class Columns, class Binding, class Transfer, class Bad = no_bad_slots>
 struct payload : placement<Binding> {
   template <class Session>
   payload(Session& session, memory_account& account) : columns(session, account) {}
@@ -4897,6 +5124,7 @@ struct payload : placement<Binding> {
   void clear_failure() noexcept {
     bad_slot = no_slot;
     what = nullptr;
+    bad.clear();
   }
   /// Keeps the failure of the lowest slot.
   void fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
@@ -4906,9 +5134,16 @@ struct payload : placement<Binding> {
     what = std::move(failure);
   }
 
+  /// Keeps a bad sample that the run goes on without.
+  void note_bad(const penstock::bad_slot& one) {
+    const std::lock_guard guard(lock);
+    bad.add(one);
+  }
+
   std::mutex lock;
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
+  [[no_unique_address]] Bad bad;
 };
 
 /// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives
@@ -5035,15 +5270,24 @@ class batch_handle {
 
   /// Slots of this rank's batch, padding included.
   [[nodiscard]] std::size_t size() const { return slots_; }
-  /// Slots that hold a sample; they come first.
-  [[nodiscard]] std::size_t valid_size() const { return valid_; }
-  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's.
+  /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
+  [[nodiscard]] std::size_t valid_size() const {
+    if constexpr (parts::tolerant)
+      return payload_ == nullptr ? 0 : valid_ - payload_->bad.holes(first_, slots_);
+    return valid_;
+  }
+  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
+  /// count:
+  /// a rank does not know those of others.
   [[nodiscard]] std::size_t global_size() const { return global_; }
-  /// 1 for each slot that holds a sample, 0 for padding. Allocates when first asked.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (mask_ == nullptr) {
       mask_ = std::make_unique<std::uint8_t[]>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
+      if constexpr (parts::tolerant)
+        for (const auto& one : payload_->bad.all())
+          if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
   }
@@ -5051,10 +5295,11 @@ class batch_handle {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
-  /// The global position of each sample. Allocates.
+  /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
+  /// of the bad sample. Allocates.
   [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
-  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the
-  /// index.
+  /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
+  /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
   {
@@ -5160,6 +5405,14 @@ struct stage_counters {
   double busy_seconds = 0;
 };
 
+/// The bad samples of a run, on its rank: what `run.bad_samples()` gives.
+struct bad_sample_counts {
+  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, among what was delivered
+  std::uint64_t epoch = 0;                  ///< where the run stands
+  std::uint64_t in_epoch = 0;               ///< in that epoch, those before the state it began with included
+  std::uint64_t budget = 0;                 ///< how many there may be in an epoch
+};
+
 /// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
@@ -5173,7 +5426,8 @@ struct run_counters {
   double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
   /// all workers together, seconds behind the serial front of a forward source
   double waiting_for_input = 0;
-  std::uint64_t bytes_held = 0;  ///< by batches and chunks, free ones included
+  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
+  std::uint64_t bytes_held = 0;             ///< by batches and chunks, free ones included
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {
@@ -5190,6 +5444,8 @@ struct run_counters {
   now.samples -= before.samples;
   now.bytes -= before.bytes;
   now.batches -= before.batches;
+  now.skipped -= before.skipped;
+  now.replaced -= before.replaced;
   now.seconds -= before.seconds;
   now.stall_seconds -= before.stall_seconds;
   now.worker_busy_seconds -= before.worker_busy_seconds;
@@ -5201,6 +5457,244 @@ struct run_counters {
   }
   return now;
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad_ledger.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
+[[nodiscard]] inline std::size_t utf8_length(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef)
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (first >= 0xf0 && first <= 0xf4)
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
+               ? 4
+               : 0;
+  return 0;
+}
+
+}  // namespace detail
+
+/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
+/// bytes.
+/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
+[[nodiscard]] inline std::string json_quoted(std::string_view s) {
+  std::string quoted = "\"";
+  while (!s.empty()) {
+    const auto byte = static_cast<unsigned char>(s.front());
+    const std::size_t length = detail::utf8_length(s);
+    if (byte == '"' || byte == '\\') {
+      quoted.append({'\\', s.front()});
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char text[8];
+      std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(byte));
+      quoted += text;
+    } else if (length == 0) {
+      quoted += "\\ufffd";
+    } else {
+      quoted += s.substr(0, length);
+    }
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return quoted + '"';
+}
+
+/// The name of a rank's ledger: `{rank}` is its number; without it, of several ranks, ".rank3" stands before
+/// the extension.
+[[nodiscard]] inline std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world) {
+  const std::string number = std::to_string(rank);
+  bool named = false;
+  for (std::size_t at = 0; (at = name.find("{rank}", at)) != std::string::npos; at += number.size()) {
+    name.replace(at, 6, number);
+    named = true;
+  }
+  if (named || world == 1) return name;
+  const std::size_t slash = name.rfind('/'), first = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t dot = name.rfind('.');
+  return name.insert(dot == std::string::npos || dot <= first ? name.size() : dot, ".rank" + number);
+}
+
+/// A file to which lines are added, each whole and at once. One thread. Throws `errc::io`, with the file.
+class bad_ledger {
+ public:
+  bad_ledger() = default;
+  /// Opens a file and makes it if it is not there; nothing where the name is empty. A last line that was cut
+  /// is ended.
+  explicit bad_ledger(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) return;
+    file_ = std::fopen(path_.c_str(), "ab+");
+    if (file_ == nullptr) fail("cannot be opened");
+    if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 &&
+        std::fseek(file_, -1, SEEK_END) == 0) {
+      const int last = std::fgetc(file_);
+      std::fseek(file_, 0, SEEK_END);
+      if (last != '\n' && last != EOF) write("");
+    }
+  }
+  bad_ledger(bad_ledger&& other) noexcept
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+  bad_ledger& operator=(bad_ledger&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~bad_ledger() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
+  /// Adds a line and hands it to the system.
+  void write(std::string line) {
+    line += '\n';
+    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+      fail("cannot be written");
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) {
+    const int code = errno;
+    throw error(errc::io, {"the ledger of bad samples ", what, ": ", std::strerror(code),
+                           "; give bad_samples::ledger another place"})
+        .in_stage("bad_samples")
+        .in_file(path_);
+  }
+
+  std::string path_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad_tally.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where a sample comes from, for a ledger; what is not known is left out.
+struct sample_place {
+  std::optional<std::uint64_t> source;
+  std::string key, file;
+};
+
+/// What a rank's share of a number of bad samples is, when a state goes on with another number of ranks: each
+/// rank before is taken to have had as many; rounded up.
+[[nodiscard]] constexpr std::uint64_t share_of_bad(std::uint64_t bad, std::uint64_t before,
+                                                   std::uint64_t after) noexcept {
+  if (before == after || bad == 0) return bad;
+  if (bad > std::numeric_limits<std::uint64_t>::max() / before) return bad;  // no run has had so many
+  return (bad * before - 1) / after + 1;
+}
+
+/// The line of a ledger for a bad sample. `place_of(position)` gives a `sample_place`.
+template <class PlaceOf>
+[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part, PlaceOf place_of) {
+  std::string line;
+  const auto place = [&](position at) {
+    const sample_place found = place_of(at);
+    detail::append(line, {"\"index\": ", at.index});
+    if (found.source) detail::append(line, {", \"source\": ", *found.source});
+    return found;
+  };
+  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
+  const sample_place mine = place(one.at);
+  const auto text = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+  };
+  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
+  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
+  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
+  text("stage", one.what.stage());
+  text("code", to_string(one.what.code()));
+  text("reason", one.what.message());
+  text("done", one.substitute ? "replaced" : "skipped");
+  if (one.substitute) {
+    line += ", \"substitute\": {";
+    const sample_place other = place(*one.substitute);
+    text("key", other.key);
+    text("file", other.file);
+    line += '}';
+  }
+  return line + '}';
+}
+
+/// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
+/// ledger.
+/// One thread.
+///
+/// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
+/// out, or `drop` them. Nothing is written or counted before.
+template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
+class bad_tally {
+ public:
+  bad_tally(const Plan& p, std::optional<std::uint64_t> samples) : part_(world_of(p)) {
+    const auto& policy = detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages());
+    most_ = policy.most.limit(samples);
+    policy_ = policy.describe();
+    ledger_ = bad_ledger(policy.path.empty() ? "" : ledger_name(policy.path, part_.rank, part_.size));
+  }
+
+  /// Throws the error that says so where the budget is spent.
+  void see(std::uint64_t epoch, const bad_slot& one) {
+    const std::uint64_t before = count(epoch) + pending_.size();
+    if (before >= most_)
+      throw detail::error_like(one.what,
+                               {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
+                                " bad samples in epoch ", epoch, ", and this is number ", before + 1,
+                                "; mend the data or raise the budget: ", one.what.message()});
+    pending_.push_back(one);
+  }
+  template <class PlaceOf>
+  void commit(std::uint64_t epoch, PlaceOf place_of) {
+    if (pending_.empty()) return;
+    if (ledger_)
+      for (const bad_slot& one : pending_) ledger_.write(ledger_line(one, part_, place_of));
+    for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+    restore(epoch, count(epoch) + pending_.size());
+    pending_.clear();
+  }
+  void drop() noexcept { pending_.clear(); }
+  /// Whether there are some that were seen and not committed.
+  [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
+
+  /// How many there were in an epoch; of one that is not at hand, none yet.
+  [[nodiscard]] std::uint64_t count(std::uint64_t epoch) const noexcept {
+    return epoch == epoch_ ? in_epoch_ : 0;
+  }
+  void restore(std::uint64_t epoch, std::uint64_t count) noexcept {
+    epoch_ = epoch;
+    in_epoch_ = count;
+  }
+  [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
+    return {skipped_, replaced_, epoch, count(epoch), most_};
+  }
+
+ private:
+  world part_;
+  std::string policy_;
+  bad_ledger ledger_;
+  std::vector<bad_slot> pending_;
+  std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+};
+
+/// Of a plan whose bad samples are fatal: nothing.
+template <class Plan>
+class bad_tally<Plan, false> {
+ public:
+  bad_tally(const Plan&, std::optional<std::uint64_t>) {}
+  static void drop() noexcept {}
+  [[nodiscard]] static bool pending() noexcept { return false; }
+  [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -5251,6 +5745,12 @@ struct source_node {
     std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     typename Reader::worker own;
+
+    /// The next sample that is `looked_up` is this one.
+    void stand_at(position source) noexcept {
+      places[0] = places[look_ahead] = source;
+      next = 0;
+    }
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_parts = false;
@@ -5575,6 +6075,7 @@ struct state {
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
+  std::uint64_t bad = 0;               ///< `bad_samples`: those of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
   std::vector<std::uint64_t> front;    ///< forward sources: where the source and the orders on it stand
   std::string plan;                    ///< the data and the stages that determine the sequence, for messages
@@ -5600,6 +6101,7 @@ void for_each_state_number(S& s, F f) {
   f("survivors", s.survivors);
   f("taken", s.taken);
   f("given", s.given);
+  f("bad", s.bad);
   f("elastic", s.elastic);
 }
 
@@ -5906,6 +6408,12 @@ class chunk_feed {
   [[nodiscard]] std::optional<std::uint64_t> fixed_steps() const { return fixed_steps_; }
   /// This rank's samples per epoch, before deciders.
   [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
+
+  /// The same, where it is known.
+  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
+    if (parts::forward || fixed_steps_) return std::nullopt;
+    return inputs_;
+  }
 
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] std::uint64_t pass() const { return pass_; }
@@ -6695,6 +7203,21 @@ struct front_of<Plan, true> {
   static auto make(const Plan& p) { return make_front(p); }
 };
 
+/// What the evaluator of a plan does with bad samples.
+template <class Plan, class Orders>
+struct bad_of {
+  using parts = plan_parts<Plan>;
+  using type =
+      std::conditional_t<!parts::tolerant, bad_is_fatal,
+                         std::conditional_t<parts::replaces, bad_is_replaced<Orders>, bad_is_skipped>>;
+  static constexpr type make([[maybe_unused]] const Orders& orders, [[maybe_unused]] std::uint64_t seed) {
+    if constexpr (parts::replaces)
+      return {&orders, seed};
+    else
+      return {};
+  }
+};
+
 template <class V>
 struct all_fixed : std::bool_constant<shape_class_of<V> == shape_class::fixed> {};
 template <class... Fields>
@@ -6768,6 +7291,13 @@ class direct_feed {
   [[nodiscard]] const cut& mine() const { return shared_->mine; }
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
+  }
+  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots.
+  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
+    const cut& c = mine();
+    if (fixed_steps_ || !std::is_same_v<steps_orders_type, order_chain<>>)
+      return steps_per_epoch() * whole_.slots;
+    return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
   }
   [[nodiscard]] std::uint64_t most_slots() const {
     // A last step that is divided anew may give a rank one more than a whole one does.
@@ -6977,12 +7507,14 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false>
+/// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
+/// failure has left is entered again behind the bad sample, which is noted in the block.
+template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const Ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
@@ -6992,31 +7524,37 @@ class evaluator {
     const auto index_of = [&](std::uint64_t r) {
       return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
     };
-    try {
-      if (times && row < last) {
-        counts.begin_run(index_of(row), 1);
-        evaluate_to_row(p, w, row, index_of(row), timed{});
+    bool again = false;
+    do {
+      try {
+        if (times && row < last) {
+          counts.begin_run(index_of(row), 1);
+          evaluate_to_row(p, w, row, index_of(row), timed{});
+          ++row;
+        }
+        if constexpr (Light) {
+          while (row < last && !ring_.stopped()) {
+            const std::uint64_t count = std::min(last - row, counts.run);
+            counts.begin_run(index_of(row), count);
+            write_light(p, part, w, row, row + count);
+          }
+        } else {
+          for (; row < last; ++row) {
+            if (ring_.stopped()) return;
+            const std::uint64_t index = index_of(row);
+            counts.begin_run(index, 1);
+            evaluate_to_row(p, w, row, index, untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, index_of(row)}, slot_place{*this, p, w, row});
         ++row;
+        times = false;
       }
-      if constexpr (Light) {
-        while (row < last && !ring_.stopped()) {
-          const std::uint64_t count = std::min(last - row, counts.run);
-          counts.begin_run(index_of(row), count);
-          write_light(p, part, w, row, row + count);
-        }
-      } else {
-        for (; row < last; ++row) {
-          if (ring_.stopped()) return;
-          const std::uint64_t index = index_of(row);
-          counts.begin_run(index, 1);
-          evaluate_to_row(p, w, row, index, untimed{});
-        }
-      }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, row, index_of(row));
-    }
+    } while (Bad::tolerates && again);
   }
 
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
@@ -7024,32 +7562,38 @@ class evaluator {
   void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const std::uint64_t valid = p.parts[0].valid;
-    try {
-      if (times && valid != 0) {
-        counts.begin_run(p.index(0), 1);
-        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+    bool again = false;
+    do {
+      try {
+        if (times && valid != 0) {
+          counts.begin_run(p.index(0), 1);
+          chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+          ++rows.slot;
+        }
+        if (Light && !Chain::has_parts && !p.listed) {
+          while (rows.slot < valid) {
+            if (ring_.stopped()) return;
+            const std::uint64_t count = std::min(valid - rows.slot, counts.run);
+            counts.begin_run(p.index(rows.slot), count);
+            write_rows_light(p, w, rows, rows.slot + count);
+          }
+        } else {
+          for (; rows.slot < valid; ++rows.slot) {
+            if (ring_.stopped()) return;
+            const std::uint64_t index = p.index(rows.slot);
+            counts.begin_run(index, 1);
+            chain_.evaluate({p.epoch, index}, w, rows, untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, p.index(rows.slot)}, chunk_place{*this, w, rows});
         ++rows.slot;
+        times = false;
       }
-      if (Light && !Chain::has_parts && !p.listed) {
-        while (rows.slot < valid) {
-          if (ring_.stopped()) return;
-          const std::uint64_t count = std::min(valid - rows.slot, counts.run);
-          counts.begin_run(p.index(rows.slot), count);
-          write_rows_light(p, w, rows, rows.slot + count);
-        }
-      } else {
-        for (; rows.slot < valid; ++rows.slot) {
-          if (ring_.stopped()) return;
-          const std::uint64_t index = p.index(rows.slot);
-          counts.begin_run(index, 1);
-          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
-        }
-      }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, rows.count, p.index(rows.slot));
-    }
+    } while (Bad::tolerates && again);
     p.rows = rows.count;
   }
 
@@ -7059,22 +7603,27 @@ class evaluator {
                    bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
-    try {
-      for (; rows.slot < part.valid; ++rows.slot) {
-        if (ring_.stopped()) return;
-        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
-        const position at{p.epoch, part.view[rows.slot]};
-        counts.begin_run(at.index, 1);
-        if (times && rows.slot == 0)
-          chain_.evaluate(at, w, rows, timed{});
-        else
-          chain_.evaluate(at, w, rows, untimed{});
+    bool again = false;
+    do {
+      try {
+        for (; rows.slot < part.valid; ++rows.slot) {
+          if (ring_.stopped()) return;
+          detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
+          const position at{p.epoch, part.view[rows.slot]};
+          counts.begin_run(at.index, 1);
+          if (times && rows.slot == 0)
+            chain_.evaluate(at, w, rows, timed{});
+          else
+            chain_.evaluate(at, w, rows, untimed{});
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, part.view[rows.slot]}, chunk_place{*this, w, rows});
+        ++rows.slot;
       }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, rows.count, part.view[rows.slot]);
-    }
+    } while (Bad::tolerates && again);
     p.rows = rows.count;
   }
 
@@ -7094,8 +7643,18 @@ class evaluator {
     }
   }
 
-  /// Puts the columns of a batch in order; a failure is kept in it.
+  /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
+  /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
+  /// a worker, another one takes its place.
   static void finish_columns(Payload& p, const batch_part& part) noexcept {
+    if constexpr (Bad::tolerates) {
+      finish_tolerantly(p, part, [&](bad_slot& one) {
+        p.columns.blank(static_cast<std::size_t>(one.row));
+        one.substitute.reset();
+        one.hole = true;
+      });
+      return;
+    }
     try {
       p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
                        static_cast<std::size_t>(part.valid));
@@ -7109,8 +7668,29 @@ class evaluator {
       p.fail(part.first, std::current_exception());
     }
   }
+  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
+    if constexpr (Bad::replaces)
+      finish_tolerantly(p, part, [&](bad_slot& one) {
+        find_substitute(one, w, slot_place{*this, p, w, one.row});
+      });
+    else
+      finish_columns(p, part);
+  }
 
  private:
+  /// A row of a batch, for what becomes of a bad sample.
+  struct slot_place {
+    static constexpr bool makes_holes = true;
+    const evaluator& self;
+    Payload& p;
+    worker& w;
+    std::uint64_t number;
+
+    [[nodiscard]] std::uint64_t row() const noexcept { return number; }
+    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(number)); }
+    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(number)); }
+    void evaluate(position at) const { self.evaluate_to_row(p, w, number, at.index, looked_up{}); }
+  };
   /// Where the rows of a chunk go; makes room where a stage made several of one.
   struct row_writer {
     Payload& p;
@@ -7129,6 +7709,111 @@ class evaluator {
       p.sources.resize(static_cast<std::size_t>(room));
     }
   };
+
+  /// The rows that a sample of a chunk makes.
+  struct chunk_place {
+    static constexpr bool makes_holes = false;
+    const evaluator& self;
+    worker& w;
+    row_writer& rows;
+
+    [[nodiscard]] std::uint64_t row() const noexcept { return rows.count; }
+    void take_back() const noexcept {
+      Payload& p = rows.p;
+      for (; rows.count != 0 && p.sources[static_cast<std::size_t>(rows.count - 1)] == rows.slot;
+           --rows.count)
+        p.columns.unwrite(static_cast<std::size_t>(rows.count - 1));
+    }
+    void evaluate(position at) const { self.chain_.evaluate(at, w, rows, looked_up{}); }
+  };
+
+  /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
+  /// the failure is.
+  template <class Place>
+  bool go_on_without(Payload& p, worker& w, position at, Place where) const noexcept {
+    if constexpr (Bad::tolerates) {
+      try {
+        try {
+          throw;
+        } catch (error& e) {
+          if (!depends_on_bytes(e.code())) throw;
+          e.at_position(at);
+          where.take_back();
+          bad_slot one{where.row(), at, e};
+          if constexpr (Bad::replaces) {
+            find_substitute(one, w, where);
+          } else if constexpr (Place::makes_holes) {
+            where.leave_empty();
+            one.hole = true;
+          }
+          p.note_bad(one);
+          return true;
+        }
+      } catch (...) {
+        note_failure(p, where.row(), at.index);
+      }
+    } else {
+      note_failure(p, where.row(), at.index);
+    }
+    return false;
+  }
+
+  /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
+  template <class Place>
+  void find_substitute(bad_slot& one, worker& w, const Place& where) const {
+    one.substitute.reset();
+    do {
+      where.take_back();
+      if (one.tries == Bad::most)
+        throw detail::error_like(
+            one.what, {"bad_samples::replace: ", one.tries,
+                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
+                       one.what.message()});
+      const position drawn = bad_.draw(one.at, one.tries++);
+      detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
+      try {
+        where.evaluate(one.at);
+        one.substitute = drawn;
+      } catch (const error& e) {
+        if (!depends_on_bytes(e.code())) throw;
+      }
+    } while (!one.substitute);
+  }
+
+  /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
+  /// others.
+  template <class Settle>
+  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
+    bool led = false;
+    while (true) {
+      try {
+        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
+        return;
+      } catch (slot_error& e) {
+        if (!std::exchange(led, true)) {
+          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
+          continue;
+        }
+        try {
+          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
+                                             : position{p.epoch, p.index(e.slot)};
+          e.what.at_position(at);
+          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
+            settle(*known);
+          } else {
+            bad_slot one{e.slot, at, e.what};
+            settle(one);
+            p.note_bad(one);
+          }
+        } catch (...) {
+          return note_failure(p, e.slot, p.index(e.slot));
+        }
+      } catch (...) {
+        return p.fail(part.first, std::current_exception());
+      }
+    }
+  }
 
   /// Room for a row per slot; the vector keeps what it had.
   static row_writer begin_rows(Payload& p) noexcept {
@@ -7216,6 +7901,7 @@ class evaluator {
 
   Chain chain_;
   const Ring& ring_;
+  [[no_unique_address]] Bad bad_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8051,14 +8737,17 @@ class engine {
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = columns_of<Plan, session_type>;
-  using payload_type = payload<columns_type, binding, typename session_type::transfer>;
+  using bad_type = detail::bad_of<Plan, std::remove_cvref_t<decltype(std::declval<feed_type&>().orders())>>;
+  using payload_type = payload<columns_type, binding, typename session_type::transfer,
+                               std::conditional_t<parts::tolerant, bad_slots, no_bad_slots>>;
 
   static constexpr bool light = light_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
   using ring_type = typename detail::ring_of<typename parts::stages>::type;
-  using evaluator_type = evaluator<chain_type, payload_type, ring_type, light, ordered>;
+  using evaluator_type =
+      evaluator<chain_type, payload_type, ring_type, light, ordered, typename bad_type::type>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -8073,7 +8762,8 @@ class engine {
         depth_(sizes().depth(block_slots())),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
-        evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
+        evaluator_(make_chain(p, make_node(), *options_.seed), ring_,
+                   bad_type::make(feed_.orders(), *options_.seed)),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
@@ -8242,7 +8932,7 @@ class engine {
 
     void serve() noexcept { self->ring_.serve(*this); }
     void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self->finish(s); }
+    void finish(std::uint64_t s) noexcept { self->finish(*this, s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
@@ -8432,11 +9122,11 @@ class engine {
     return 0;
   }
 
-  void finish(std::uint64_t s) noexcept {
+  void finish([[maybe_unused]] work& w, std::uint64_t s) noexcept {
     if constexpr (parts::direct) {
       payload_type& p = *in_ring_[place(s)];
       if ((p.what == nullptr || light) && !abandon_.load(std::memory_order_relaxed))
-        for (const batch_part& part : p.parts) evaluator_type::finish_columns(p, part);
+        for (const batch_part& part : p.parts) evaluator_.finish_columns(p, part, w.scratch);
     }
   }
 
@@ -8504,9 +9194,10 @@ class core_base : public std::enable_shared_from_this<Core> {
   using payload_type = typename engine_type::payload_type;
 
   core_base(const Plan& p, const run_options& options, const std::stop_token& token)
-      : engine(p, options, token) {}
+      : engine(p, options, token), tally(p, engine.feed().samples_per_epoch()) {}
 
   engine_type engine;
+  [[no_unique_address]] bad_tally<Plan> tally;
 
   /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
@@ -8541,6 +9232,14 @@ class core_base : public std::enable_shared_from_this<Core> {
     engine.request_stop();
     std::rethrow_exception(what);
   }
+  template <class F>
+  void try_or_fail(F f) {
+    try {
+      f();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
   void hand_out(payload_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
@@ -8551,7 +9250,31 @@ class core_base : public std::enable_shared_from_this<Core> {
     for (const bytes_view column :
          p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
       bytes += column.size();
-    engine.delivered(part.valid, bytes);
+    std::uint64_t samples = part.valid;
+    if constexpr (parts::tolerant) samples -= p.bad.holes(part.first, part.slots);
+    engine.delivered(samples, bytes);
+  }
+  /// The bad samples that were seen belong to what is handed out.
+  void commit_bad(std::uint64_t epoch) {
+    tally.commit(epoch, [this](position at) {
+      sample_place place;
+      if constexpr (!parts::forward) {
+        try {  // what cannot be said is left out
+          place.source = engine.feed().orders().sample_at(at).index;
+          if constexpr (requires { engine.reader()->key(*place.source); })
+            place.key = engine.reader()->key(*place.source);
+          if constexpr (requires { engine.reader()->url(*place.source); })
+            place.file = engine.reader()->url(*place.source);
+        } catch (const error&) {
+        }
+      }
+      return place;
+    });
+  }
+  void restore_bad([[maybe_unused]] const state& s) {
+    tally.drop();
+    if constexpr (parts::tolerant)
+      tally.restore(s.epoch, share_of_bad(s.bad, s.world, world_of(engine.plan()).size));
   }
   template <class Cursor>
   static void write_cursor(state& s, const Cursor& cursor) {
@@ -8660,30 +9383,6 @@ selection select_between(const pack<Stages...>& stages) {
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// The bytes of a whole value, for the counters.
-template <class W>
-std::uint64_t whole_size(const W& value) {
-  if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
-                      value.values());
-  } else if constexpr (requires { value.member(0); }) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
-    return bytes;
-  } else if constexpr (requires {
-                         value.size();
-                         *value.data();
-                       }) {
-    return value.size() * sizeof(*value.data());
-  } else {
-    return sizeof(value);
-  }
-}
-
-}  // namespace detail
-
 /// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into
 /// batches or handed out one by one.
 ///
@@ -8762,7 +9461,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     requires(!parts::batched)
   {
     using row = whole<typename parts::element>;
-    if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
+    if (engine.stopped() || !find_row(epoch)) {
+      if (!engine.stopped()) commit_seen(epoch);
+      return static_cast<row*>(nullptr);
+    }
+    commit_seen(epoch);
     row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
     use_rows(1);
     ++dealt_;
@@ -8773,6 +9476,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
+    base::tally.drop();
     drop_chunk();
     if (filling_ != nullptr) batches_.give_back(std::exchange(filling_, nullptr));
   }
@@ -8780,6 +9484,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(state s) {
     drop();
+    base::restore_bad(s);
     engine.reposition(
         [&](auto& feed) {
           if constexpr (!parts::batched && !parts::decided && !parts::forward) {
@@ -8813,16 +9518,16 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
   }
   void write_state(state& s) {
-    if (filling_ == nullptr) {
+    if (filling_ == nullptr && !base::tally.pending()) {
       engine.trail().settle();
       write_place(s, engine.trail(), here());
       s.front = front_at_;
-    } else {  // a batch was begun and not ended: the place before it
+    } else {  // something was begun and not ended: the place before it
+      const place& at = filling_ != nullptr ? mark_ : before_;
       auto before = engine.trail();
-      before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
+      before.seek(at.epoch, at.pass, at.ordinal);
       before.settle();
-      write_place(s, before, mark_);
-      s.front = mark_front_;
+      write_place(s, before, at);
     }
   }
 
@@ -8854,13 +9559,53 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
   }
 
+  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
+  /// are done were counted.
+  void see_bad([[maybe_unused]] std::uint64_t end) {
+    if constexpr (parts::tolerant) {
+      const auto& all = chunk_->bad.all();
+      for (; bad_ < all.size() && all[bad_].row < end; ++bad_) {
+        if (to_skip_ != 0) continue;
+        settle_into(before_);
+        base::try_or_fail([&] { base::tally.see(engine.trail().epoch(), all[bad_]); });
+      }
+    }
+  }
+  void commit_seen([[maybe_unused]] std::uint64_t epoch) {
+    if constexpr (parts::tolerant) base::try_or_fail([&] { base::commit_bad(epoch); });
+  }
+  /// The holes that putting columns in order has left in a batch.
+  void see_holes([[maybe_unused]] payload_type& out, [[maybe_unused]] std::uint64_t epoch) {
+    if constexpr (parts::tolerant) {
+      out.bad.sort();
+      for (const bad_slot& one : out.bad.all()) base::try_or_fail([&] { base::tally.see(epoch, one); });
+    }
+  }
+
   /// Where the rows stand: what a state says of them.
   struct place {
-    std::uint64_t epoch, pass, ordinal, step, rows, survivors;
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors, bad;
+    std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.trail();
-    return {trail.epoch(), trail.pass(), trail.ordinal(), step_, row_ + to_skip_, survivors_ + to_skip_};
+    return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
+            row_ + to_skip_, survivors_ + to_skip_, bad_so_far()};
+  }
+  /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
+  void settle_into(place& into) {
+    if (base::tally.pending()) {
+      if (&into != &before_) into = before_;
+      return;
+    }
+    std::vector<std::uint64_t> front = std::move(into.front);  // its memory is used again
+    if constexpr (parts::forward) front = front_at_;
+    into = here();
+    into.front = std::move(front);
+  }
+  [[nodiscard]] std::uint64_t bad_so_far() noexcept {
+    if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
+    return 0;
   }
   template <class Feed>
   static void write_place(state& s, const Feed& feed, const place& at) {
@@ -8870,6 +9615,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     s.step = at.step;
     s.rows = at.rows;
     s.survivors = at.survivors;
+    s.bad = at.bad;
+    s.front = at.front;
     base::write_cursor(s, feed.cursor());
   }
 
@@ -8883,6 +9630,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         base::hand_out(*chunk_, many);
         pieces_ = 0;
         row_ = 0;
+        bad_ = 0;
       }
       const selection::verdict found = find_in_chunk();
       if (found == selection::verdict::pass) return true;
@@ -8898,6 +9646,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
   selection::verdict find_in_chunk() {
     for (const std::uint64_t end = good_rows(); row_ < end; use_rows(1)) {
+      see_bad(row_ + 1);
       if (to_skip_ != 0) {
         --to_skip_;
         continue;
@@ -8913,6 +9662,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   /// All rows of the chunk are used: its failure is due now, or the next chunk is.
   void leave_chunk() {
+    see_bad(good_rows() + 1);
     if (chunk_->what != nullptr) {
       const std::exception_ptr what = chunk_->what;
       drop_chunk();
@@ -8976,6 +9726,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
+      see_bad(row_ + batch_size_);
+      commit_seen(epoch);
       use_rows(batch_size_);
       ++pieces_;
       return chunk_;
@@ -8987,9 +9739,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch of rows that are copied together; null when there are none.
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
-      mark_ = here();
-      if constexpr (parts::forward) mark_front_ = front_at_;
-      if (!find_row(epoch)) return nullptr;
+      settle_into(mark_);
+      if (!find_row(epoch)) {
+        if (!engine.stopped()) commit_seen(epoch);
+        return nullptr;
+      }
       filling_ = take_batch();
       try {
         begin_filling(*filling_);
@@ -9004,12 +9758,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     part.valid = out.gathered.size();
     if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
       batches_.give_back(std::exchange(filling_, nullptr));
+      commit_seen(epoch);
       return nullptr;
     }
     out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
     if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
+    see_holes(out, epoch);
     engine.learn_from(out);
     try {
       engine.arrive(out);
@@ -9017,6 +9773,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       engine.request_stop();  // as where batches are written in place
       throw;
     }
+    commit_seen(epoch);
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
@@ -9057,6 +9814,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
+      see_bad(row_ + count);
       gather_positions(out, count);
       use_rows(count);
       dealt_ += count;
@@ -9090,14 +9848,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
-  std::uint64_t passed_ = 0;  // survivors of this pass that take and skip let through
-  // those of this epoch, all ranks together; below `done_` they belong to steps before
-  std::uint64_t dealt_ = 0, done_ = 0;
-  payload_type* filling_ = nullptr;  // a batch that is begun
-  std::uint64_t room_ = 0;           // rows it has memory for
-  place mark_{};                     // where it began
-  // Forward sources: where the front stood before the chunk at hand, and before the batch that is begun.
-  std::vector<std::uint64_t> front_at_, mark_front_;
+  std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
+  std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
+  std::size_t bad_ = 0;                 // bad samples of the chunk that were seen
+  payload_type* filling_ = nullptr;     // a batch that is begun
+  std::uint64_t room_ = 0;              // rows it has memory for
+  place mark_{};                        // where it began
+  place before_{};                      // before the bad samples that were seen and are not counted
+  std::vector<std::uint64_t> front_at_;  // forward sources: where the front stood before the chunk at hand
 };
 
 }  // namespace penstock::inline v0_1
@@ -9141,6 +9899,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     if (block_ == nullptr && !take_block()) return {};
     payload_type& p = *block_;
     const batch_part& part = p.parts[p.parts.size() - left_];
+    if constexpr (parts::tolerant) pass_bad(p, part);
     if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
       const std::exception_ptr what = p.what;
       drop();
@@ -9154,6 +9913,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
+    base::tally.drop();
     if (block_ != nullptr) {
       block_ = nullptr;
       returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
@@ -9164,6 +9924,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(const state& s) {
     drop();
+    base::restore_bad(s);
     engine.reposition([&](auto& feed) {
       feed.seek(s.epoch, s.step);
       if constexpr (parts::has_cursor) {
@@ -9176,6 +9937,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     trail.settle();
     s.epoch = trail.epoch();
     s.step = trail.step();
+    if constexpr (parts::tolerant) s.bad = base::tally.count(s.epoch);
     base::write_cursor(s, trail.cursor());
   }
 
@@ -9187,6 +9949,19 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   }
 
  private:
+  /// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
+  void pass_bad(payload_type& p, const batch_part& part) {
+    const std::uint64_t end = std::min(part.first + part.slots, p.bad_slot);
+    try {
+      for (const bad_slot& one : p.bad.all())
+        if (one.row >= part.first && one.row < end) base::tally.see(part.delivered.epoch, one);
+      if (p.bad_slot >= part.first + part.slots) base::commit_bad(part.delivered.epoch);
+    } catch (...) {
+      drop();
+      base::fail(std::current_exception());
+    }
+  }
+
   void settle_returned() noexcept {
     const std::uint32_t shares = std::exchange(returned_, 0);
     if (shares != 0) base::give_up(*counted_, shares);
@@ -9206,6 +9981,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
         throw;
       }
     }
+    if constexpr (parts::tolerant) p->bad.sort();
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
     block_ = counted_ = p;
@@ -9455,7 +10231,14 @@ class run {
     return s;
   }
 
-  [[nodiscard]] run_counters counters() const { return core_->engine.counters(); }
+  [[nodiscard]] run_counters counters() const {
+    run_counters all = core_->engine.counters();
+    all.skipped = bad_samples().skipped;
+    all.replaced = bad_samples().replaced;
+    return all;
+  }
+  /// How many bad samples `bad_samples` has let through on this rank.
+  [[nodiscard]] bad_sample_counts bad_samples() const { return core_->tally.counts(core_->epoch()); }
   [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
   [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
 
@@ -9602,6 +10385,8 @@ class run {
               s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
               ", and the plan is not elastic"});
     }
+    if (!parts::batched && s.bad != 0 && !fits)
+      refuse({"it is of another number of ranks, and bad samples were left out of a loop without batches"});
     if (s.rank >= s.world) refuse({"it is of rank ", s.rank, " of ", s.world});
     if constexpr (parts::batched) {
       const auto& batch = detail::at<parts::in::batch>(core_->engine.plan().stages());
@@ -9910,7 +10695,11 @@ class basic_progress {
                   rate(static_cast<double>(counters.samples - first_.samples)),
                   rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
                   100 * rate(counters.stall_seconds - first_.stall_seconds));
-    return result + text;
+    result += text;
+    if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
+        bad != 0)
+      result += "  " + std::to_string(bad) + " bad";
+    return result;
   }
 
  private:
@@ -10477,6 +11266,11 @@ template <class = void>
                 static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
                 c.bytes_per_second() * 1e-6, c.workers);
   std::string text = line;
+  if (c.skipped + c.replaced != 0) {
+    std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
+                  static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
+    text += line;
+  }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {
@@ -20230,6 +21024,132 @@ template <unpacker... Unpack>
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/bad_samples.hpp
+
+/// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
+namespace penstock::inline v0_1::bad_samples {
+
+/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1.
+struct fraction {
+  double value;
+  explicit fraction(double part) : value(part) {
+    if (!(part >= 0 && part <= 1))
+      throw error(errc::argument, "bad_samples: a fraction is between 0 and 1").in_stage("bad_samples");
+  }
+};
+
+/// How many bad samples a rank may have in an epoch: a count, or a `fraction`.
+class budget {
+ public:
+  template <std::integral T>
+  budget(T count) : count_(static_cast<std::uint64_t>(count)) {
+    if (count < T{0})
+      throw error(errc::argument, "bad_samples: a budget is not negative").in_stage("bad_samples");
+  }
+  budget(fraction part) : part_(part.value) {}
+
+  /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
+  /// fraction is 0. Where nobody knows how many there are, a fraction is an error.
+  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
+    if (!part_) return count_;
+    if (*part_ == 0) return 0;
+    if (!samples)
+      throw error(errc::argument,
+                  "bad_samples: nobody knows how many samples an epoch has, behind a source that is read "
+                  "forward or with steps(n) behind filter and unbatch; give a count instead of a fraction")
+          .in_stage("bad_samples");
+    return std::max<std::uint64_t>(1,
+                                   static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
+  }
+  [[nodiscard]] std::string describe() const {
+    if (!part_) return std::to_string(count_);
+    std::string digits = std::to_string(*part_);
+    while (digits.back() == '0') digits.pop_back();
+    if (digits.back() == '.') digits.pop_back();
+    return "fraction(" + digits + ")";
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::optional<double> part_;
+};
+
+/// A file to which a line is added for each bad sample. `{rank}` in the name becomes the rank's number; of
+/// several ranks, each writes its own: a name without it gets ".rank3" before its extension.
+struct ledger {
+  std::string path;
+  ledger() = default;
+  explicit ledger(std::string name) : path(std::move(name)) {}
+};
+
+/// What a plan does with bad samples: an annotation of which a plan has at most one, wherever it stands. Made
+/// by `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
+///
+///     ... | bad_samples::skip(100) | batch(256)
+///     ... | bad_samples::replace(bad_samples::fraction(0.001), bad_samples::ledger("bad.jsonl")) | batch(256)
+///
+/// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
+/// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
+/// does what a source that is read forward says of itself.
+/// `fatal`, which a plan without the stage has too: the error is thrown when the batch is asked for that
+/// holds the sample.
+/// `skip`: its slot in the batch stays and holds nothing: zeros, or an empty row, and `valid()` is 0 there.
+/// No later sample takes its place, so all ranks do the same steps and nobody's other slots change. Behind
+/// filter and unbatch, over forward sources and in loops without batches it is dropped as a filter drops one,
+/// with all that unbatch made of it: batches there are filled with what survives.
+/// `replace`: another sample of the epoch stands in its slot. Substitute j of position p is drawn evenly from
+/// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank and any
+/// number of them.
+/// Random stages see position p, and `positions()` and `keys()` say p. After 16 bad substitutes the sample is
+/// fatal. A compile-time mistake over a source that can only be read forward.
+/// Where `batch` cannot put shapes together, those that most slots of the batch have count (of several, the
+/// first), and a sample of another one is bad; behind filter, unbatch and forward sources it leaves a hole
+/// under `replace` too.
+/// The budget is of one rank and epoch. Bad samples count when they are delivered, in order, so the count is
+/// the same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
+/// `fatal` would, with a sentence that says so; other ranks are not told, and nothing waits for them here. On
+/// another number of ranks each begins with its share of (ranks before x count), rounded up. Where `shard`
+/// stands behind filter or unbatch every rank makes all samples, and counts all bad ones.
+/// The ledger gets a line of JSON for each bad sample that was delivered, added and flushed before the batch
+/// is handed out: rank, epoch and index of the position, source index, key, file, offset, stage, code,
+/// reason, what was done, substitute. A run that goes on from a state adds to it; what it delivers again it
+/// writes again. A line that cannot be written is `errc::io` and ends the run.
+/// Keeps all five guarantees. Cost: none for good samples; a bad one costs two exceptions, and a draw of
+/// `replace`
+/// what finding one position costs, with a few allocations.
+template <bool Tolerates, bool Replaces>
+struct policy_stage {
+  using penstock_part = bad_samples_tag;
+  static constexpr std::string_view stage_name = "bad_samples";
+  static constexpr bool tolerates = Tolerates, replaces = Replaces;
+
+  budget most = 0;
+  std::string path;
+
+  [[nodiscard]] std::string describe() const {
+    if (!tolerates) return "bad_samples::fatal";
+    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), most.describe(),
+                         (path.empty() ? "" : ", ledger "), path, ")"});
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    return replaces && Context::facts.forward ? mistake::replace_on_forward : mistake::none;
+  }
+};
+
+/// Bad samples end the run: what a plan without `bad_samples` does.
+[[nodiscard]] inline policy_stage<false, false> fatal() { return {}; }
+/// Bad samples leave a hole, at most `most` of them on each rank in an epoch.
+[[nodiscard]] inline policy_stage<true, false> skip(budget most, ledger log = {}) {
+  return {most, std::move(log.path)};
+}
+/// Another sample stands in for each bad one, at most `most` of them on each rank in an epoch.
+[[nodiscard]] inline policy_stage<true, true> replace(budget most, ledger log = {}) {
+  return {most, std::move(log.path)};
+}
+
+}  // namespace penstock::inline v0_1::bad_samples
 
 // ---- penstock/stage/batch.hpp
 

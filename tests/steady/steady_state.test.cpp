@@ -11,6 +11,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/filter.hpp>
@@ -128,6 +129,18 @@ TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back 
   check_steady(source | ps::shuffle_buffer(20) | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) |
                    ps::batch(8) | ps::steps(20),
                "filter and steps");
+}
+
+TEST_CASE("steady/steady_state: a policy for bad samples costs nothing as long as there are none") {
+  const auto source = ps::generated(100, identity);
+  namespace bad = ps::bad_samples;
+  check_steady(source | ps::shuffle(3) | bad::skip(5) | ps::batch(8), "skip");
+  check_steady(source | ps::shuffle(3) | bad::replace(5) | ps::batch(8), "replace");
+  check_steady(
+      source | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) | bad::replace(5) | ps::batch(8),
+      "replace behind a filter");
+  const std::vector<std::vector<std::byte>> bytes(100, std::vector<std::byte>(1000, std::byte{7}));
+  check_steady(ps::from(bytes) | ps::decode<ps::identity> | bad::skip(5) | ps::batch(8), "skip, bytes");
 }
 
 TEST_CASE("steady/steady_state: bytes, arrays and texts") {

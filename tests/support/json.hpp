@@ -110,6 +110,19 @@ struct json {
       expect("]");
       return v;
     }
+    /// The four digits behind `\u`, in UTF-8.
+    std::string code_point() {
+      unsigned value = 0;
+      for (int i = 0; i < 4; ++i, ++at) {
+        const std::size_t digit = std::string_view("0123456789abcdef0123456789ABCDEF").find(peek());
+        if (digit == std::string_view::npos || peek() == '\0') wrong("an escape that is none");
+        value = value * 16 + static_cast<unsigned>(digit % 16);
+      }
+      const auto byte = [](unsigned bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
+      if (value < 0x80) return {byte(value)};
+      if (value < 0x800) return {byte(0xc0 | value >> 6), byte(0x80 | (value & 0x3f))};
+      return {byte(0xe0 | value >> 12), byte(0x80 | (value >> 6 & 0x3f)), byte(0x80 | (value & 0x3f))};
+    }
     std::string string() {
       std::string s;
       expect("\"");
@@ -121,6 +134,11 @@ struct json {
         }
         ++at;
         const char c = peek();
+        if (c == 'u') {
+          ++at;
+          s += code_point();
+          continue;
+        }
         const std::size_t place = std::string_view("\"\\/bfnrt").find(c);
         if (place == std::string_view::npos || c == '\0') wrong("an escape that is none");
         s += "\"\\/\b\f\n\r\t"[place];

@@ -11,6 +11,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
@@ -236,6 +237,14 @@ struct failing_text : ps::text {
   }
 };
 
+/// A map of which some values are bad.
+struct sometimes_bad {
+  int operator()(int x) const {
+    if (x % 7 == 3) throw ps::error(ps::errc::format, "a bad value");
+    return x;
+  }
+};
+
 template <class Test>
 void on_plans(Test test) {
   for (const unsigned workers : {0u, 2u}) {
@@ -246,6 +255,19 @@ void on_plans(Test test) {
     });
     test("decoded and ragged", [=] {
       return ps::from(words) | ps::decode<failing_text> | ps::batch(4, ps::ragged) | ps::workers(workers);
+    });
+    test("bad samples skipped", [=] {
+      return ps::from(numbers(30)) | ps::map(sometimes_bad{}) | ps::map(failing_map{}) |
+             ps::bad_samples::skip(100) | ps::batch(4) | ps::workers(workers);
+    });
+    test("bad samples replaced", [=] {
+      return ps::from(numbers(30)) | ps::shuffle(2) | ps::map(sometimes_bad{}) | ps::map(failing_map{}) |
+             ps::bad_samples::replace(100) | ps::batch(4) | ps::workers(workers);
+    });
+    test("bad samples dropped", [=] {
+      return ps::from(numbers(30)) | ps::map(sometimes_bad{}) | ps::map(failing_map{}) |
+             ps::filter([](int x) { return x % 4 != 0; }) | ps::bad_samples::skip(100) | ps::batch(4) |
+             ps::workers(workers);
     });
     test("filter", [=] {
       return ps::from(numbers(60)) | ps::filter([](int x) { return x % 3 != 0; }) | ps::map(failing_map{}) |
@@ -356,6 +378,42 @@ TEST_CASE("sweep: every call of a function and every decoding fails in turn") {
   });
   WARN(points << " calls failed");
   CHECK(points > 500);
+}
+
+TEST_CASE("sweep: every decoding is bad in turn, and the run goes on without that sample") {
+  const penstock_test::deadline guard("decodings are bad");
+  for (const unsigned workers : {0u, 2u}) {
+    const auto plan = [&](auto policy) {
+      return ps::from(words) | ps::decode<failing_text> | policy | ps::batch(4, ps::ragged) |
+             ps::workers(workers);
+    };
+    bool whole = false;
+    const std::string expected = sequence_of(plan(ps::bad_samples::skip(1)), whole);
+    REQUIRE(whole);
+    const auto decodings = static_cast<std::int64_t>(2 * words.size());
+    for (std::int64_t n = 1; n <= decodings; ++n) {
+      INFO("decoding number " << n << ", " << workers << " workers");
+      calls.arm(n);
+      auto run = plan(ps::bad_samples::skip(1)).open();
+      std::size_t holes = 0, steps = 0;
+      for (auto epoch : run.epochs(2))
+        for (auto&& b : epoch) {
+          ++steps;
+          const auto positions = b.positions();
+          REQUIRE(positions.size() == b.size());
+          for (std::size_t i = 0; i < b.size(); ++i) {
+            const std::string& word = words[static_cast<std::size_t>(positions[i].index)];
+            const auto value = b.values()[i];
+            const std::string text(reinterpret_cast<const char*>(value.data()), value.size());
+            holes += b.valid()[i] == 0;
+            REQUIRE(text == (b.valid()[i] != 0 ? word : std::string()));
+          }
+        }
+      calls.disarm();
+      CHECK(holes == 1);
+      CHECK(steps == 2 * 3);
+    }
+  }
 }
 
 TEST_CASE("sweep: an index is built whole or not at all") {

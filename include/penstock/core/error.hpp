@@ -46,6 +46,13 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
   return "unknown";
 }
 
+/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
+/// not, and a time-out must not decide the sequence.
+[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
+  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
+         code == errc::shape;
+}
+
 namespace detail {
 
 /// A text that is copied without an allocation: the standard's exceptions share theirs.

@@ -44,6 +44,8 @@ enum class mistake {
   lost_by_decider,
   lost_by_forward,
   require_nothing,
+  two_bad_samples,
+  replace_on_forward,
 };
 
 /// Names in a compiler's message the type of the element that reaches the wrong stage.
@@ -169,6 +171,11 @@ consteval void explain() {
                 "source with an index");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
+  static_assert(M != mistake::two_bad_samples,
+                "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of them");
+  static_assert(M != mistake::replace_on_forward,
+                "penstock: bad_samples::replace draws another sample, and this source can only be read "
+                "forward; write bad_samples::skip(n), or use a source with an index");
 }
 
 }  // namespace penstock::inline v0_1

@@ -26,6 +26,8 @@ struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
 struct poison_tag {};      ///< what a wrong expression yields
 
+struct bad_samples_tag {};  ///< what becomes of samples that cannot be made
+
 /// A source, a stage, or stages joined: what names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };

@@ -79,6 +79,8 @@ consteval mistake diagnose_stage() {
     return mistake::shard_after_batch;
   } else if constexpr (!f.batched && part_of_kind<Stage, device_tag>) {
     return mistake::copy_without_batch;
+  } else if constexpr (f.bad_samples && part_of_kind<Stage, bad_samples_tag>) {
+    return mistake::two_bad_samples;
   } else if constexpr (!f.batched && part_of_kind<Stage, steps_tag>) {
     return mistake::steps_without_batch;
   } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {

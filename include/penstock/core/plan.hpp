@@ -65,7 +65,7 @@ consteval mistake blame_for() {
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false;
+       steps = false, bad_samples = false;
   std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
 
   [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
@@ -113,6 +113,7 @@ consteval chain_facts facts_after(chain_facts f) {
   }
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
+  if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;
     for (std::size_t i = 0; i < 5; ++i)

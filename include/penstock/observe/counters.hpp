@@ -16,6 +16,14 @@ struct stage_counters {
   double busy_seconds = 0;
 };
 
+/// The bad samples of a run, on its rank: what `run.bad_samples()` gives.
+struct bad_sample_counts {
+  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, among what was delivered
+  std::uint64_t epoch = 0;                  ///< where the run stands
+  std::uint64_t in_epoch = 0;               ///< in that epoch, those before the state it began with included
+  std::uint64_t budget = 0;                 ///< how many there may be in an epoch
+};
+
 /// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
@@ -29,7 +37,8 @@ struct run_counters {
   double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
   /// all workers together, seconds behind the serial front of a forward source
   double waiting_for_input = 0;
-  std::uint64_t bytes_held = 0;  ///< by batches and chunks, free ones included
+  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
+  std::uint64_t bytes_held = 0;             ///< by batches and chunks, free ones included
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {
@@ -46,6 +55,8 @@ struct run_counters {
   now.samples -= before.samples;
   now.bytes -= before.bytes;
   now.batches -= before.batches;
+  now.skipped -= before.skipped;
+  now.replaced -= before.replaced;
   now.seconds -= before.seconds;
   now.stall_seconds -= before.stall_seconds;
   now.worker_busy_seconds -= before.worker_busy_seconds;

@@ -71,7 +71,11 @@ class basic_progress {
                   rate(static_cast<double>(counters.samples - first_.samples)),
                   rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
                   100 * rate(counters.stall_seconds - first_.stall_seconds));
-    return result + text;
+    result += text;
+    if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
+        bad != 0)
+      result += "  " + std::to_string(bad) + " bad";
+    return result;
   }
 
  private:

@@ -149,6 +149,11 @@ template <class = void>
                 static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
                 c.bytes_per_second() * 1e-6, c.workers);
   std::string text = line;
+  if (c.skipped + c.replaced != 0) {
+    std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
+                  static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
+    text += line;
+  }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {

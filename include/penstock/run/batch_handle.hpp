@@ -78,15 +78,24 @@ class batch_handle {
 
   /// Slots of this rank's batch, padding included.
   [[nodiscard]] std::size_t size() const { return slots_; }
-  /// Slots that hold a sample; they come first.
-  [[nodiscard]] std::size_t valid_size() const { return valid_; }
-  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's.
+  /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
+  [[nodiscard]] std::size_t valid_size() const {
+    if constexpr (parts::tolerant)
+      return payload_ == nullptr ? 0 : valid_ - payload_->bad.holes(first_, slots_);
+    return valid_;
+  }
+  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
+  /// count:
+  /// a rank does not know those of others.
   [[nodiscard]] std::size_t global_size() const { return global_; }
-  /// 1 for each slot that holds a sample, 0 for padding. Allocates when first asked.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (mask_ == nullptr) {
       mask_ = std::make_unique<std::uint8_t[]>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
+      if constexpr (parts::tolerant)
+        for (const auto& one : payload_->bad.all())
+          if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
   }
@@ -94,10 +103,11 @@ class batch_handle {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
-  /// The global position of each sample. Allocates.
+  /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
+  /// of the bad sample. Allocates.
   [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
-  /// The key of each sample, from the source; for indexed sources that have keys. Allocates, and may read the
-  /// index.
+  /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
+  /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
   {

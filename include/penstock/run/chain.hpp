@@ -55,6 +55,12 @@ struct source_node {
     std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     typename Reader::worker own;
+
+    /// The next sample that is `looked_up` is this one.
+    void stand_at(position source) noexcept {
+      places[0] = places[look_ahead] = source;
+      next = 0;
+    }
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_parts = false;

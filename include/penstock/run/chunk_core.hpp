@@ -22,30 +22,6 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// The bytes of a whole value, for the counters.
-template <class W>
-std::uint64_t whole_size(const W& value) {
-  if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
-                      value.values());
-  } else if constexpr (requires { value.member(0); }) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
-    return bytes;
-  } else if constexpr (requires {
-                         value.size();
-                         *value.data();
-                       }) {
-    return value.size() * sizeof(*value.data());
-  } else {
-    return sizeof(value);
-  }
-}
-
-}  // namespace detail
-
 /// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into
 /// batches or handed out one by one.
 ///
@@ -124,7 +100,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     requires(!parts::batched)
   {
     using row = whole<typename parts::element>;
-    if (engine.stopped() || !find_row(epoch)) return static_cast<row*>(nullptr);
+    if (engine.stopped() || !find_row(epoch)) {
+      if (!engine.stopped()) commit_seen(epoch);
+      return static_cast<row*>(nullptr);
+    }
+    commit_seen(epoch);
     row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
     use_rows(1);
     ++dealt_;
@@ -135,6 +115,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
+    base::tally.drop();
     drop_chunk();
     if (filling_ != nullptr) batches_.give_back(std::exchange(filling_, nullptr));
   }
@@ -142,6 +123,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(state s) {
     drop();
+    base::restore_bad(s);
     engine.reposition(
         [&](auto& feed) {
           if constexpr (!parts::batched && !parts::decided && !parts::forward) {
@@ -175,16 +157,16 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
   }
   void write_state(state& s) {
-    if (filling_ == nullptr) {
+    if (filling_ == nullptr && !base::tally.pending()) {
       engine.trail().settle();
       write_place(s, engine.trail(), here());
       s.front = front_at_;
-    } else {  // a batch was begun and not ended: the place before it
+    } else {  // something was begun and not ended: the place before it
+      const place& at = filling_ != nullptr ? mark_ : before_;
       auto before = engine.trail();
-      before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
+      before.seek(at.epoch, at.pass, at.ordinal);
       before.settle();
-      write_place(s, before, mark_);
-      s.front = mark_front_;
+      write_place(s, before, at);
     }
   }
 
@@ -216,13 +198,53 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
   }
 
+  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
+  /// are done were counted.
+  void see_bad([[maybe_unused]] std::uint64_t end) {
+    if constexpr (parts::tolerant) {
+      const auto& all = chunk_->bad.all();
+      for (; bad_ < all.size() && all[bad_].row < end; ++bad_) {
+        if (to_skip_ != 0) continue;
+        settle_into(before_);
+        base::try_or_fail([&] { base::tally.see(engine.trail().epoch(), all[bad_]); });
+      }
+    }
+  }
+  void commit_seen([[maybe_unused]] std::uint64_t epoch) {
+    if constexpr (parts::tolerant) base::try_or_fail([&] { base::commit_bad(epoch); });
+  }
+  /// The holes that putting columns in order has left in a batch.
+  void see_holes([[maybe_unused]] payload_type& out, [[maybe_unused]] std::uint64_t epoch) {
+    if constexpr (parts::tolerant) {
+      out.bad.sort();
+      for (const bad_slot& one : out.bad.all()) base::try_or_fail([&] { base::tally.see(epoch, one); });
+    }
+  }
+
   /// Where the rows stand: what a state says of them.
   struct place {
-    std::uint64_t epoch, pass, ordinal, step, rows, survivors;
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors, bad;
+    std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.trail();
-    return {trail.epoch(), trail.pass(), trail.ordinal(), step_, row_ + to_skip_, survivors_ + to_skip_};
+    return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
+            row_ + to_skip_, survivors_ + to_skip_, bad_so_far()};
+  }
+  /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
+  void settle_into(place& into) {
+    if (base::tally.pending()) {
+      if (&into != &before_) into = before_;
+      return;
+    }
+    std::vector<std::uint64_t> front = std::move(into.front);  // its memory is used again
+    if constexpr (parts::forward) front = front_at_;
+    into = here();
+    into.front = std::move(front);
+  }
+  [[nodiscard]] std::uint64_t bad_so_far() noexcept {
+    if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
+    return 0;
   }
   template <class Feed>
   static void write_place(state& s, const Feed& feed, const place& at) {
@@ -232,6 +254,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     s.step = at.step;
     s.rows = at.rows;
     s.survivors = at.survivors;
+    s.bad = at.bad;
+    s.front = at.front;
     base::write_cursor(s, feed.cursor());
   }
 
@@ -245,6 +269,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         base::hand_out(*chunk_, many);
         pieces_ = 0;
         row_ = 0;
+        bad_ = 0;
       }
       const selection::verdict found = find_in_chunk();
       if (found == selection::verdict::pass) return true;
@@ -260,6 +285,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
   selection::verdict find_in_chunk() {
     for (const std::uint64_t end = good_rows(); row_ < end; use_rows(1)) {
+      see_bad(row_ + 1);
       if (to_skip_ != 0) {
         --to_skip_;
         continue;
@@ -275,6 +301,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   /// All rows of the chunk are used: its failure is due now, or the next chunk is.
   void leave_chunk() {
+    see_bad(good_rows() + 1);
     if (chunk_->what != nullptr) {
       const std::exception_ptr what = chunk_->what;
       drop_chunk();
@@ -338,6 +365,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         return nullptr;
       part.first = row_;
       part.slots = part.valid = batch_size_;
+      see_bad(row_ + batch_size_);
+      commit_seen(epoch);
       use_rows(batch_size_);
       ++pieces_;
       return chunk_;
@@ -349,9 +378,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// A batch of rows that are copied together; null when there are none.
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
-      mark_ = here();
-      if constexpr (parts::forward) mark_front_ = front_at_;
-      if (!find_row(epoch)) return nullptr;
+      settle_into(mark_);
+      if (!find_row(epoch)) {
+        if (!engine.stopped()) commit_seen(epoch);
+        return nullptr;
+      }
       filling_ = take_batch();
       try {
         begin_filling(*filling_);
@@ -366,12 +397,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     part.valid = out.gathered.size();
     if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
       batches_.give_back(std::exchange(filling_, nullptr));
+      commit_seen(epoch);
       return nullptr;
     }
     out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
     if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
     engine_type::evaluator_type::finish_columns(out, part);
     if (out.what != nullptr) base::fail(out.what);
+    see_holes(out, epoch);
     engine.learn_from(out);
     try {
       engine.arrive(out);
@@ -379,6 +412,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       engine.request_stop();  // as where batches are written in place
       throw;
     }
+    commit_seen(epoch);
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
@@ -419,6 +453,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
+      see_bad(row_ + count);
       gather_positions(out, count);
       use_rows(count);
       dealt_ += count;
@@ -452,14 +487,14 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
-  std::uint64_t passed_ = 0;  // survivors of this pass that take and skip let through
-  // those of this epoch, all ranks together; below `done_` they belong to steps before
-  std::uint64_t dealt_ = 0, done_ = 0;
-  payload_type* filling_ = nullptr;  // a batch that is begun
-  std::uint64_t room_ = 0;           // rows it has memory for
-  place mark_{};                     // where it began
-  // Forward sources: where the front stood before the chunk at hand, and before the batch that is begun.
-  std::vector<std::uint64_t> front_at_, mark_front_;
+  std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
+  std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
+  std::size_t bad_ = 0;                 // bad samples of the chunk that were seen
+  payload_type* filling_ = nullptr;     // a batch that is begun
+  std::uint64_t room_ = 0;              // rows it has memory for
+  place mark_{};                        // where it began
+  place before_{};                      // before the bad samples that were seen and are not counted
+  std::vector<std::uint64_t> front_at_;  // forward sources: where the front stood before the chunk at hand
 };
 
 }  // namespace penstock::inline v0_1

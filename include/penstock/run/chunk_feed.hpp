@@ -70,6 +70,12 @@ class chunk_feed {
   /// This rank's samples per epoch, before deciders.
   [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
 
+  /// The same, where it is known.
+  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
+    if (parts::forward || fixed_steps_) return std::nullopt;
+    return inputs_;
+  }
+
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] std::uint64_t pass() const { return pass_; }
   [[nodiscard]] std::uint64_t ordinal() const { return ordinal_; }

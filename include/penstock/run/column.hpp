@@ -25,8 +25,9 @@
 /// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
 /// workers, each slot once;
 /// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
-/// consumer. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
-/// the others `first` is 0.
+/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
+/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
+/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 /// A failure that belongs to one slot.
@@ -114,8 +115,11 @@ class fixed_column {
     else
       copy_row(into, value.data());
   }
+  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
   /// Ends rows [first, first + slots), of which `valid` were written.
-  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
@@ -193,6 +197,7 @@ class flexible_column {
     for (auto& p : pieces_) p.used = 0;
     piece_ = 0;
     ++round_;
+    lead_ = 0;
     stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) : 0;
     if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
     aside_ = false;
@@ -213,13 +218,30 @@ class flexible_column {
     }
   }
 
+  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
+  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
+  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
+  /// several the first. Cost: slots times slots, at worst.
+  void choose_lead(std::size_t valid) noexcept {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < valid && most < valid - i; ++i) {
+      if (is_blank(i)) continue;
+      std::size_t same = 0;
+      for (std::size_t j = i; j < valid; ++j) same += !is_blank(j) && fit_together(shape_at(i), shape_at(j));
+      if (same > most) {
+        most = same;
+        lead_ = i;
+      }
+    }
+  }
+
   /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
   /// the first one's.
-  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid) {
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
     if constexpr (stacks)
-      finish_stack(slots, valid);
+      finish_stack(slots, valid, holes);
     else if constexpr (pads)
-      finish_padded(slots, valid);
+      finish_padded(slots, valid, holes);
     else
       finish_ragged(slots, valid);
   }
@@ -299,16 +321,36 @@ class flexible_column {
     return is_aside(slot) ? entries_[slot].shape : shape_;
   }
 
-  void finish_stack(std::size_t slots, std::size_t valid) {
-    if (aside_ && valid != 0) put_in_place(slots, valid);
+  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
+    return is_aside(slot) && entries_[slot].where == nullptr;
+  }
+  /// Whether values of these shapes can be in one batch.
+  [[nodiscard]] static bool fit_together(const extents& a, const extents& b) noexcept {
+    if constexpr (pads) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+    return a == b;
+  }
+  /// The slot whose shape counts; `valid` where all are blank.
+  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept {
+    std::size_t lead = lead_ < valid ? lead_ : 0;
+    if (lead < valid && is_blank(lead))
+      for (lead = 0; lead < valid && is_blank(lead); ++lead) {
+      }
+    return lead;
+  }
+
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+    if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+    if (holes) fill_holes(valid);
     if (valid < slots && stride_ != 0)
       std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
   }
   /// Some values were not of the expected shape: either all have another one, or there is an error.
-  void put_in_place(std::size_t slots, std::size_t valid) {
-    const extents first = shape_at(0);
-    for (std::size_t i = 1; i < valid; ++i)
-      if (!(shape_at(i) == first))
+  void put_in_place(std::size_t slots, std::size_t valid, bool holes) {
+    const std::size_t lead = holes ? lead_of(valid) : 0;
+    if (lead == valid) return;
+    const extents first = shape_at(lead);
+    for (std::size_t i = 0; i < valid; ++i)
+      if (!(shape_at(i) == first) && !(holes && is_blank(i)))
         throw slot_error{
             i, error(errc::shape,
                      {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
@@ -316,9 +358,15 @@ class flexible_column {
                    .in_stage("batch")};
     stride_ = static_cast<std::size_t>(first.elements());
     memory_.reserve(slots * stride_ * sizeof(T));
-    for (std::size_t i = 0; i < valid; ++i)
-      if (stride_ != 0) std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
+    for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+      if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
+        std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
     shape_ = first;
+  }
+  void fill_holes(std::size_t valid) {
+    if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
+    for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
+      if (is_blank(i)) std::memset(static_cast<void*>(in_place(i)), 0, stride_ * sizeof(T));
   }
 
   void finish_ragged(std::size_t slots, std::size_t valid) {
@@ -335,14 +383,16 @@ class flexible_column {
         std::memcpy(in_place(0) + offsets_[i], entries_[i].where, count * sizeof(T));
   }
 
-  void finish_padded(std::size_t slots, std::size_t valid) {
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes) {
     std::uint64_t longest = 0;
-    const extents inner = valid == 0 ? extents() : entries_[0].shape.drop_front();
+    const std::size_t lead = holes ? lead_of(valid) : 0;
+    const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
     for (std::size_t i = 0; i < valid; ++i) {
+      if (holes && is_blank(i)) continue;
       const extents& shape = entries_[i].shape;
       if (shape.rank() == 0 || !(shape.drop_front() == inner))
         throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                                " beside one of shape ", to_string(entries_[0].shape),
+                                                " beside one of shape ", to_string(entries_[lead].shape),
                                                 ": only the first length may differ"})
                                 .in_stage("batch")};
       longest = std::max(longest, shape[0]);
@@ -355,7 +405,7 @@ class flexible_column {
     T* into = in_place(0);
     for (std::size_t i = 0; i < slots; ++i, into += stride) {
       std::size_t count = 0;
-      if (i < valid) {
+      if (i < valid && !(holes && is_blank(i))) {
         offsets_[i] = entries_[i].shape[0];
         count = static_cast<std::size_t>(entries_[i].shape.elements());
         if (count != 0) std::memcpy(into, entries_[i].where, count * sizeof(T));
@@ -373,6 +423,7 @@ class flexible_column {
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;
   std::uint64_t round_ = 0;
+  std::size_t lead_ = 0;  // the slot with whose shape others must agree
   bool aside_ = false;
   extents shape_;                       // stack: of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
@@ -395,7 +446,10 @@ class whole_column {
   void write(std::size_t slot, U&& value) {
     make_whole(std::forward<U>(value), cells_[slot].value);
   }
-  void finish(std::size_t, std::size_t, std::size_t) {}
+  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
+  void blank(std::size_t) noexcept {}
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
   void expect(const extents&) {}
   [[nodiscard]] extents shape() const { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }

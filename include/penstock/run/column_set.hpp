@@ -67,12 +67,23 @@ class column_set {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
   }
-  void finish(std::size_t first, std::size_t slots, std::size_t valid) {
+  /// Leaves a slot without a value: zeros, or an empty row.
+  void blank(std::size_t slot) {
+    each([&](auto& column) { column.blank(slot); });
+  }
+  /// Takes back what was written to a slot, perhaps in part.
+  void unwrite(std::size_t slot) noexcept {
+    each([&](auto& column) { column.unwrite(slot); });
+  }
+  void choose_lead(std::size_t valid) noexcept {
+    each([&](auto& column) { column.choose_lead(valid); });
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
     std::uint64_t lowest = 0;
     std::exception_ptr failure;  // of several columns, the one of the lowest slot
     each([&](auto& column) {
       try {
-        column.finish(first, slots, valid);
+        column.finish(first, slots, valid, holes);
       } catch (const slot_error& e) {
         if (failure == nullptr || e.slot < lowest) {
           lowest = e.slot;

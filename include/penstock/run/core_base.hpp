@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/run/bad_tally.hpp>
 #include <penstock/run/engine.hpp>
 #include <penstock/run/state.hpp>
 
@@ -27,9 +28,10 @@ class core_base : public std::enable_shared_from_this<Core> {
   using payload_type = typename engine_type::payload_type;
 
   core_base(const Plan& p, const run_options& options, const std::stop_token& token)
-      : engine(p, options, token) {}
+      : engine(p, options, token), tally(p, engine.feed().samples_per_epoch()) {}
 
   engine_type engine;
+  [[no_unique_address]] bad_tally<Plan> tally;
 
   /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
@@ -64,6 +66,14 @@ class core_base : public std::enable_shared_from_this<Core> {
     engine.request_stop();
     std::rethrow_exception(what);
   }
+  template <class F>
+  void try_or_fail(F f) {
+    try {
+      f();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
   void hand_out(payload_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
@@ -74,7 +84,31 @@ class core_base : public std::enable_shared_from_this<Core> {
     for (const bytes_view column :
          p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
       bytes += column.size();
-    engine.delivered(part.valid, bytes);
+    std::uint64_t samples = part.valid;
+    if constexpr (parts::tolerant) samples -= p.bad.holes(part.first, part.slots);
+    engine.delivered(samples, bytes);
+  }
+  /// The bad samples that were seen belong to what is handed out.
+  void commit_bad(std::uint64_t epoch) {
+    tally.commit(epoch, [this](position at) {
+      sample_place place;
+      if constexpr (!parts::forward) {
+        try {  // what cannot be said is left out
+          place.source = engine.feed().orders().sample_at(at).index;
+          if constexpr (requires { engine.reader()->key(*place.source); })
+            place.key = engine.reader()->key(*place.source);
+          if constexpr (requires { engine.reader()->url(*place.source); })
+            place.file = engine.reader()->url(*place.source);
+        } catch (const error&) {
+        }
+      }
+      return place;
+    });
+  }
+  void restore_bad([[maybe_unused]] const state& s) {
+    tally.drop();
+    if constexpr (parts::tolerant)
+      tally.restore(s.epoch, share_of_bad(s.bad, s.world, world_of(engine.plan()).size));
   }
   template <class Cursor>
   static void write_cursor(state& s, const Cursor& cursor) {

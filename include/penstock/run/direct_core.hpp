@@ -50,6 +50,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     if (block_ == nullptr && !take_block()) return {};
     payload_type& p = *block_;
     const batch_part& part = p.parts[p.parts.size() - left_];
+    if constexpr (parts::tolerant) pass_bad(p, part);
     if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
       const std::exception_ptr what = p.what;
       drop();
@@ -63,6 +64,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   /// Lets go of what is begun and not handed out.
   void drop() noexcept {
+    base::tally.drop();
     if (block_ != nullptr) {
       block_ = nullptr;
       returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
@@ -73,6 +75,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(const state& s) {
     drop();
+    base::restore_bad(s);
     engine.reposition([&](auto& feed) {
       feed.seek(s.epoch, s.step);
       if constexpr (parts::has_cursor) {
@@ -85,6 +88,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     trail.settle();
     s.epoch = trail.epoch();
     s.step = trail.step();
+    if constexpr (parts::tolerant) s.bad = base::tally.count(s.epoch);
     base::write_cursor(s, trail.cursor());
   }
 
@@ -96,6 +100,19 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   }
 
  private:
+  /// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
+  void pass_bad(payload_type& p, const batch_part& part) {
+    const std::uint64_t end = std::min(part.first + part.slots, p.bad_slot);
+    try {
+      for (const bad_slot& one : p.bad.all())
+        if (one.row >= part.first && one.row < end) base::tally.see(part.delivered.epoch, one);
+      if (p.bad_slot >= part.first + part.slots) base::commit_bad(part.delivered.epoch);
+    } catch (...) {
+      drop();
+      base::fail(std::current_exception());
+    }
+  }
+
   void settle_returned() noexcept {
     const std::uint32_t shares = std::exchange(returned_, 0);
     if (shares != 0) base::give_up(*counted_, shares);
@@ -115,6 +132,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
         throw;
       }
     }
+    if constexpr (parts::tolerant) p->bad.sort();
     left_ = p->parts.size();
     base::hand_out(*p, static_cast<std::uint32_t>(left_));
     block_ = counted_ = p;

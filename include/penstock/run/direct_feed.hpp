@@ -78,6 +78,13 @@ class direct_feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
   }
+  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots.
+  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
+    const cut& c = mine();
+    if (fixed_steps_ || !std::is_same_v<steps_orders_type, order_chain<>>)
+      return steps_per_epoch() * whole_.slots;
+    return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
+  }
   [[nodiscard]] std::uint64_t most_slots() const {
     // A last step that is divided anew may give a rank one more than a whole one does.
     return std::max(mine().slots(0), mine().slots(mine().steps() - 1));

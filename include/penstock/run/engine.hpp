@@ -57,14 +57,17 @@ class engine {
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = columns_of<Plan, session_type>;
-  using payload_type = payload<columns_type, binding, typename session_type::transfer>;
+  using bad_type = detail::bad_of<Plan, std::remove_cvref_t<decltype(std::declval<feed_type&>().orders())>>;
+  using payload_type = payload<columns_type, binding, typename session_type::transfer,
+                               std::conditional_t<parts::tolerant, bad_slots, no_bad_slots>>;
 
   static constexpr bool light = light_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
   using ring_type = typename detail::ring_of<typename parts::stages>::type;
-  using evaluator_type = evaluator<chain_type, payload_type, ring_type, light, ordered>;
+  using evaluator_type =
+      evaluator<chain_type, payload_type, ring_type, light, ordered, typename bad_type::type>;
 
   engine(const Plan& p, run_options options, const std::stop_token& token)
       : plan_(p),
@@ -79,7 +82,8 @@ class engine {
         depth_(sizes().depth(block_slots())),
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
-        evaluator_(make_chain(p, make_node(), *options_.seed), ring_),
+        evaluator_(make_chain(p, make_node(), *options_.seed), ring_,
+                   bad_type::make(feed_.orders(), *options_.seed)),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
@@ -248,7 +252,7 @@ class engine {
 
     void serve() noexcept { self->ring_.serve(*this); }
     void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self->finish(s); }
+    void finish(std::uint64_t s) noexcept { self->finish(*this, s); }
     void waiting(bool begins) noexcept {
       if (begins)
         wait_begin = detail::now_ns();
@@ -438,11 +442,11 @@ class engine {
     return 0;
   }
 
-  void finish(std::uint64_t s) noexcept {
+  void finish([[maybe_unused]] work& w, std::uint64_t s) noexcept {
     if constexpr (parts::direct) {
       payload_type& p = *in_ring_[place(s)];
       if ((p.what == nullptr || light) && !abandon_.load(std::memory_order_relaxed))
-        for (const batch_part& part : p.parts) evaluator_type::finish_columns(p, part);
+        for (const batch_part& part : p.parts) evaluator_.finish_columns(p, part, w.scratch);
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/run/bad_slot.hpp>
 #include <penstock/run/chain.hpp>
 #include <penstock/run/payload.hpp>
 
@@ -22,12 +23,14 @@ namespace penstock::inline v0_1 {
 /// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false>
+/// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
+/// failure has left is entered again behind the bad sample, which is noted in the block.
+template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const Ring& stop) : chain_(std::move(chain)), ring_(stop) {}
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
@@ -37,31 +40,37 @@ class evaluator {
     const auto index_of = [&](std::uint64_t r) {
       return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
     };
-    try {
-      if (times && row < last) {
-        counts.begin_run(index_of(row), 1);
-        evaluate_to_row(p, w, row, index_of(row), timed{});
+    bool again = false;
+    do {
+      try {
+        if (times && row < last) {
+          counts.begin_run(index_of(row), 1);
+          evaluate_to_row(p, w, row, index_of(row), timed{});
+          ++row;
+        }
+        if constexpr (Light) {
+          while (row < last && !ring_.stopped()) {
+            const std::uint64_t count = std::min(last - row, counts.run);
+            counts.begin_run(index_of(row), count);
+            write_light(p, part, w, row, row + count);
+          }
+        } else {
+          for (; row < last; ++row) {
+            if (ring_.stopped()) return;
+            const std::uint64_t index = index_of(row);
+            counts.begin_run(index, 1);
+            evaluate_to_row(p, w, row, index, untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, index_of(row)}, slot_place{*this, p, w, row});
         ++row;
+        times = false;
       }
-      if constexpr (Light) {
-        while (row < last && !ring_.stopped()) {
-          const std::uint64_t count = std::min(last - row, counts.run);
-          counts.begin_run(index_of(row), count);
-          write_light(p, part, w, row, row + count);
-        }
-      } else {
-        for (; row < last; ++row) {
-          if (ring_.stopped()) return;
-          const std::uint64_t index = index_of(row);
-          counts.begin_run(index, 1);
-          evaluate_to_row(p, w, row, index, untimed{});
-        }
-      }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, row, index_of(row));
-    }
+    } while (Bad::tolerates && again);
   }
 
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
@@ -69,32 +78,38 @@ class evaluator {
   void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const std::uint64_t valid = p.parts[0].valid;
-    try {
-      if (times && valid != 0) {
-        counts.begin_run(p.index(0), 1);
-        chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+    bool again = false;
+    do {
+      try {
+        if (times && valid != 0) {
+          counts.begin_run(p.index(0), 1);
+          chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
+          ++rows.slot;
+        }
+        if (Light && !Chain::has_parts && !p.listed) {
+          while (rows.slot < valid) {
+            if (ring_.stopped()) return;
+            const std::uint64_t count = std::min(valid - rows.slot, counts.run);
+            counts.begin_run(p.index(rows.slot), count);
+            write_rows_light(p, w, rows, rows.slot + count);
+          }
+        } else {
+          for (; rows.slot < valid; ++rows.slot) {
+            if (ring_.stopped()) return;
+            const std::uint64_t index = p.index(rows.slot);
+            counts.begin_run(index, 1);
+            chain_.evaluate({p.epoch, index}, w, rows, untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, p.index(rows.slot)}, chunk_place{*this, w, rows});
         ++rows.slot;
+        times = false;
       }
-      if (Light && !Chain::has_parts && !p.listed) {
-        while (rows.slot < valid) {
-          if (ring_.stopped()) return;
-          const std::uint64_t count = std::min(valid - rows.slot, counts.run);
-          counts.begin_run(p.index(rows.slot), count);
-          write_rows_light(p, w, rows, rows.slot + count);
-        }
-      } else {
-        for (; rows.slot < valid; ++rows.slot) {
-          if (ring_.stopped()) return;
-          const std::uint64_t index = p.index(rows.slot);
-          counts.begin_run(index, 1);
-          chain_.evaluate({p.epoch, index}, w, rows, untimed{});
-        }
-      }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, rows.count, p.index(rows.slot));
-    }
+    } while (Bad::tolerates && again);
     p.rows = rows.count;
   }
 
@@ -104,22 +119,27 @@ class evaluator {
                    bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
-    try {
-      for (; rows.slot < part.valid; ++rows.slot) {
-        if (ring_.stopped()) return;
-        detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
-        const position at{p.epoch, part.view[rows.slot]};
-        counts.begin_run(at.index, 1);
-        if (times && rows.slot == 0)
-          chain_.evaluate(at, w, rows, timed{});
-        else
-          chain_.evaluate(at, w, rows, untimed{});
+    bool again = false;
+    do {
+      try {
+        for (; rows.slot < part.valid; ++rows.slot) {
+          if (ring_.stopped()) return;
+          detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
+          const position at{p.epoch, part.view[rows.slot]};
+          counts.begin_run(at.index, 1);
+          if (times && rows.slot == 0)
+            chain_.evaluate(at, w, rows, timed{});
+          else
+            chain_.evaluate(at, w, rows, untimed{});
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without(p, w, {p.epoch, part.view[rows.slot]}, chunk_place{*this, w, rows});
+        ++rows.slot;
       }
-      counts.end_run();
-    } catch (...) {
-      counts.end_run();
-      note_failure(p, rows.count, part.view[rows.slot]);
-    }
+    } while (Bad::tolerates && again);
     p.rows = rows.count;
   }
 
@@ -139,8 +159,18 @@ class evaluator {
     }
   }
 
-  /// Puts the columns of a batch in order; a failure is kept in it.
+  /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
+  /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
+  /// a worker, another one takes its place.
   static void finish_columns(Payload& p, const batch_part& part) noexcept {
+    if constexpr (Bad::tolerates) {
+      finish_tolerantly(p, part, [&](bad_slot& one) {
+        p.columns.blank(static_cast<std::size_t>(one.row));
+        one.substitute.reset();
+        one.hole = true;
+      });
+      return;
+    }
     try {
       p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
                        static_cast<std::size_t>(part.valid));
@@ -154,8 +184,29 @@ class evaluator {
       p.fail(part.first, std::current_exception());
     }
   }
+  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
+    if constexpr (Bad::replaces)
+      finish_tolerantly(p, part, [&](bad_slot& one) {
+        find_substitute(one, w, slot_place{*this, p, w, one.row});
+      });
+    else
+      finish_columns(p, part);
+  }
 
  private:
+  /// A row of a batch, for what becomes of a bad sample.
+  struct slot_place {
+    static constexpr bool makes_holes = true;
+    const evaluator& self;
+    Payload& p;
+    worker& w;
+    std::uint64_t number;
+
+    [[nodiscard]] std::uint64_t row() const noexcept { return number; }
+    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(number)); }
+    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(number)); }
+    void evaluate(position at) const { self.evaluate_to_row(p, w, number, at.index, looked_up{}); }
+  };
   /// Where the rows of a chunk go; makes room where a stage made several of one.
   struct row_writer {
     Payload& p;
@@ -174,6 +225,111 @@ class evaluator {
       p.sources.resize(static_cast<std::size_t>(room));
     }
   };
+
+  /// The rows that a sample of a chunk makes.
+  struct chunk_place {
+    static constexpr bool makes_holes = false;
+    const evaluator& self;
+    worker& w;
+    row_writer& rows;
+
+    [[nodiscard]] std::uint64_t row() const noexcept { return rows.count; }
+    void take_back() const noexcept {
+      Payload& p = rows.p;
+      for (; rows.count != 0 && p.sources[static_cast<std::size_t>(rows.count - 1)] == rows.slot;
+           --rows.count)
+        p.columns.unwrite(static_cast<std::size_t>(rows.count - 1));
+    }
+    void evaluate(position at) const { self.chain_.evaluate(at, w, rows, looked_up{}); }
+  };
+
+  /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
+  /// the failure is.
+  template <class Place>
+  bool go_on_without(Payload& p, worker& w, position at, Place where) const noexcept {
+    if constexpr (Bad::tolerates) {
+      try {
+        try {
+          throw;
+        } catch (error& e) {
+          if (!depends_on_bytes(e.code())) throw;
+          e.at_position(at);
+          where.take_back();
+          bad_slot one{where.row(), at, e};
+          if constexpr (Bad::replaces) {
+            find_substitute(one, w, where);
+          } else if constexpr (Place::makes_holes) {
+            where.leave_empty();
+            one.hole = true;
+          }
+          p.note_bad(one);
+          return true;
+        }
+      } catch (...) {
+        note_failure(p, where.row(), at.index);
+      }
+    } else {
+      note_failure(p, where.row(), at.index);
+    }
+    return false;
+  }
+
+  /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
+  template <class Place>
+  void find_substitute(bad_slot& one, worker& w, const Place& where) const {
+    one.substitute.reset();
+    do {
+      where.take_back();
+      if (one.tries == Bad::most)
+        throw detail::error_like(
+            one.what, {"bad_samples::replace: ", one.tries,
+                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
+                       one.what.message()});
+      const position drawn = bad_.draw(one.at, one.tries++);
+      detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
+      try {
+        where.evaluate(one.at);
+        one.substitute = drawn;
+      } catch (const error& e) {
+        if (!depends_on_bytes(e.code())) throw;
+      }
+    } while (!one.substitute);
+  }
+
+  /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
+  /// others.
+  template <class Settle>
+  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
+    bool led = false;
+    while (true) {
+      try {
+        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
+        return;
+      } catch (slot_error& e) {
+        if (!std::exchange(led, true)) {
+          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
+          continue;
+        }
+        try {
+          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
+                                             : position{p.epoch, p.index(e.slot)};
+          e.what.at_position(at);
+          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
+            settle(*known);
+          } else {
+            bad_slot one{e.slot, at, e.what};
+            settle(one);
+            p.note_bad(one);
+          }
+        } catch (...) {
+          return note_failure(p, e.slot, p.index(e.slot));
+        }
+      } catch (...) {
+        return p.fail(part.first, std::current_exception());
+      }
+    }
+  }
 
   /// Room for a row per slot; the vector keeps what it had.
   static row_writer begin_rows(Payload& p) noexcept {
@@ -261,6 +417,7 @@ class evaluator {
 
   Chain chain_;
   const Ring& ring_;
+  [[no_unique_address]] Bad bad_;
 };
 
 }  // namespace penstock::inline v0_1

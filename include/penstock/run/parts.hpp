@@ -64,6 +64,19 @@ auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
   return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
+/// What a plan without `bad_samples` does with them.
+struct bad_samples_are_fatal {
+  static constexpr bool tolerates = false, replaces = false;
+};
+template <class Stages, bool Has = parts_in<Stages>::template has<bad_samples_tag>>
+struct bad_samples_of {
+  using type = bad_samples_are_fatal;
+};
+template <class Stages>
+struct bad_samples_of<Stages, true> {
+  using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
+};
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -89,6 +102,9 @@ struct plan_parts {
   static constexpr bool decided = facts.decided;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
+  /// Whether a bad sample may leave a hole, or another one in its place.
+  static constexpr bool tolerant = detail::bad_samples_of<stages>::type::tolerates;
+  static constexpr bool replaces = detail::bad_samples_of<stages>::type::replaces;
   /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
   /// chunks.
   static constexpr bool direct = batched && !decided && !forward;
@@ -156,6 +172,9 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
+  // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
+  if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
+    h.add("bad_samples", parts::replaces);
   if constexpr (in::template has<batch_tag>)
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();

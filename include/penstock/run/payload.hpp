@@ -3,6 +3,7 @@
 
 #include <penstock/core/position.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/run/bad_slot.hpp>
 #include <penstock/run/column_set.hpp>
 
 #include <atomic>
@@ -64,7 +65,7 @@ struct placement {
 /// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
 /// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
 /// used again.
-template <class Columns, class Binding, class Transfer>
+template <class Columns, class Binding, class Transfer, class Bad = no_bad_slots>
 struct payload : placement<Binding> {
   template <class Session>
   payload(Session& session, memory_account& account) : columns(session, account) {}
@@ -91,6 +92,7 @@ struct payload : placement<Binding> {
   void clear_failure() noexcept {
     bad_slot = no_slot;
     what = nullptr;
+    bad.clear();
   }
   /// Keeps the failure of the lowest slot.
   void fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
@@ -100,9 +102,16 @@ struct payload : placement<Binding> {
     what = std::move(failure);
   }
 
+  /// Keeps a bad sample that the run goes on without.
+  void note_bad(const penstock::bad_slot& one) {
+    const std::lock_guard guard(lock);
+    bad.add(one);
+  }
+
   std::mutex lock;
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
+  [[no_unique_address]] Bad bad;
 };
 
 /// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives

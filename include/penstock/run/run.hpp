@@ -256,7 +256,14 @@ class run {
     return s;
   }
 
-  [[nodiscard]] run_counters counters() const { return core_->engine.counters(); }
+  [[nodiscard]] run_counters counters() const {
+    run_counters all = core_->engine.counters();
+    all.skipped = bad_samples().skipped;
+    all.replaced = bad_samples().replaced;
+    return all;
+  }
+  /// How many bad samples `bad_samples` has let through on this rank.
+  [[nodiscard]] bad_sample_counts bad_samples() const { return core_->tally.counts(core_->epoch()); }
   [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
   [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
 
@@ -403,6 +410,8 @@ class run {
               s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
               ", and the plan is not elastic"});
     }
+    if (!parts::batched && s.bad != 0 && !fits)
+      refuse({"it is of another number of ranks, and bad samples were left out of a loop without batches"});
     if (s.rank >= s.world) refuse({"it is of rank ", s.rank, " of ", s.world});
     if constexpr (parts::batched) {
       const auto& batch = detail::at<parts::in::batch>(core_->engine.plan().stages());

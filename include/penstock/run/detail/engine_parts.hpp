@@ -4,6 +4,7 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/device/host.hpp>
+#include <penstock/run/bad_slot.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/ring.hpp>
@@ -84,6 +85,21 @@ struct front_of<Plan, true> {
   using type =
       serial_front<decltype(make_front(std::declval<const Plan&>())), typename Plan::source_type::element>;
   static auto make(const Plan& p) { return make_front(p); }
+};
+
+/// What the evaluator of a plan does with bad samples.
+template <class Plan, class Orders>
+struct bad_of {
+  using parts = plan_parts<Plan>;
+  using type =
+      std::conditional_t<!parts::tolerant, bad_is_fatal,
+                         std::conditional_t<parts::replaces, bad_is_replaced<Orders>, bad_is_skipped>>;
+  static constexpr type make([[maybe_unused]] const Orders& orders, [[maybe_unused]] std::uint64_t seed) {
+    if constexpr (parts::replaces)
+      return {&orders, seed};
+    else
+      return {};
+  }
 };
 
 template <class V>

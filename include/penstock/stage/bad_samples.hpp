@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
+namespace penstock::inline v0_1::bad_samples {
+
+/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1.
+struct fraction {
+  double value;
+  explicit fraction(double part) : value(part) {
+    if (!(part >= 0 && part <= 1))
+      throw error(errc::argument, "bad_samples: a fraction is between 0 and 1").in_stage("bad_samples");
+  }
+};
+
+/// How many bad samples a rank may have in an epoch: a count, or a `fraction`.
+class budget {
+ public:
+  template <std::integral T>
+  budget(T count) : count_(static_cast<std::uint64_t>(count)) {
+    if (count < T{0})
+      throw error(errc::argument, "bad_samples: a budget is not negative").in_stage("bad_samples");
+  }
+  budget(fraction part) : part_(part.value) {}
+
+  /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
+  /// fraction is 0. Where nobody knows how many there are, a fraction is an error.
+  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
+    if (!part_) return count_;
+    if (*part_ == 0) return 0;
+    if (!samples)
+      throw error(errc::argument,
+                  "bad_samples: nobody knows how many samples an epoch has, behind a source that is read "
+                  "forward or with steps(n) behind filter and unbatch; give a count instead of a fraction")
+          .in_stage("bad_samples");
+    return std::max<std::uint64_t>(1,
+                                   static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
+  }
+  [[nodiscard]] std::string describe() const {
+    if (!part_) return std::to_string(count_);
+    std::string digits = std::to_string(*part_);
+    while (digits.back() == '0') digits.pop_back();
+    if (digits.back() == '.') digits.pop_back();
+    return "fraction(" + digits + ")";
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::optional<double> part_;
+};
+
+/// A file to which a line is added for each bad sample. `{rank}` in the name becomes the rank's number; of
+/// several ranks, each writes its own: a name without it gets ".rank3" before its extension.
+struct ledger {
+  std::string path;
+  ledger() = default;
+  explicit ledger(std::string name) : path(std::move(name)) {}
+};
+
+/// What a plan does with bad samples: an annotation of which a plan has at most one, wherever it stands. Made
+/// by `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
+///
+///     ... | bad_samples::skip(100) | batch(256)
+///     ... | bad_samples::replace(bad_samples::fraction(0.001), bad_samples::ledger("bad.jsonl")) | batch(256)
+///
+/// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
+/// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
+/// does what a source that is read forward says of itself.
+/// `fatal`, which a plan without the stage has too: the error is thrown when the batch is asked for that
+/// holds the sample.
+/// `skip`: its slot in the batch stays and holds nothing: zeros, or an empty row, and `valid()` is 0 there.
+/// No later sample takes its place, so all ranks do the same steps and nobody's other slots change. Behind
+/// filter and unbatch, over forward sources and in loops without batches it is dropped as a filter drops one,
+/// with all that unbatch made of it: batches there are filled with what survives.
+/// `replace`: another sample of the epoch stands in its slot. Substitute j of position p is drawn evenly from
+/// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank and any
+/// number of them.
+/// Random stages see position p, and `positions()` and `keys()` say p. After 16 bad substitutes the sample is
+/// fatal. A compile-time mistake over a source that can only be read forward.
+/// Where `batch` cannot put shapes together, those that most slots of the batch have count (of several, the
+/// first), and a sample of another one is bad; behind filter, unbatch and forward sources it leaves a hole
+/// under `replace` too.
+/// The budget is of one rank and epoch. Bad samples count when they are delivered, in order, so the count is
+/// the same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
+/// `fatal` would, with a sentence that says so; other ranks are not told, and nothing waits for them here. On
+/// another number of ranks each begins with its share of (ranks before x count), rounded up. Where `shard`
+/// stands behind filter or unbatch every rank makes all samples, and counts all bad ones.
+/// The ledger gets a line of JSON for each bad sample that was delivered, added and flushed before the batch
+/// is handed out: rank, epoch and index of the position, source index, key, file, offset, stage, code,
+/// reason, what was done, substitute. A run that goes on from a state adds to it; what it delivers again it
+/// writes again. A line that cannot be written is `errc::io` and ends the run.
+/// Keeps all five guarantees. Cost: none for good samples; a bad one costs two exceptions, and a draw of
+/// `replace`
+/// what finding one position costs, with a few allocations.
+template <bool Tolerates, bool Replaces>
+struct policy_stage {
+  using penstock_part = bad_samples_tag;
+  static constexpr std::string_view stage_name = "bad_samples";
+  static constexpr bool tolerates = Tolerates, replaces = Replaces;
+
+  budget most = 0;
+  std::string path;
+
+  [[nodiscard]] std::string describe() const {
+    if (!tolerates) return "bad_samples::fatal";
+    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), most.describe(),
+                         (path.empty() ? "" : ", ledger "), path, ")"});
+  }
+  template <class Context>
+  static consteval mistake diagnose() {
+    return replaces && Context::facts.forward ? mistake::replace_on_forward : mistake::none;
+  }
+};
+
+/// Bad samples end the run: what a plan without `bad_samples` does.
+[[nodiscard]] inline policy_stage<false, false> fatal() { return {}; }
+/// Bad samples leave a hole, at most `most` of them on each rank in an epoch.
+[[nodiscard]] inline policy_stage<true, false> skip(budget most, ledger log = {}) {
+  return {most, std::move(log.path)};
+}
+/// Another sample stands in for each bad one, at most `most` of them on each rank in an epoch.
+[[nodiscard]] inline policy_stage<true, true> replace(budget most, ledger log = {}) {
+  return {most, std::move(log.path)};
+}
+
+}  // namespace penstock::inline v0_1::bad_samples
