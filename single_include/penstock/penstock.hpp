@@ -3649,7 +3649,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>)
+    h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
 }
 
@@ -6407,10 +6408,8 @@ class direct_feed {
     auto orders = make_sample_orders(p);
     const auto& batch = detail::at<in::batch>(p.stages());
     const world part = world_of(p);
-    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
-      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
     cut mine{.size = orders.size(),
-             .global = batch.size * part.size,
+             .global = batch.global_size(part.size),
              .world = part.size,
              .rank = part.rank,
              .lanes = orders.lanes(),
@@ -6437,7 +6436,10 @@ class direct_feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
   }
-  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
+  [[nodiscard]] std::uint64_t most_slots() const {
+    // A last step that is divided anew may give a rank one more than a whole one does.
+    return std::max(mine().slots(0), mine().slots(mine().steps() - 1));
+  }
   [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
 
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
@@ -8247,6 +8249,10 @@ class basic_selection {
     rank_ = rank;
     world_ = world;
   }
+  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
+  void deal_in_steps_of(std::uint64_t global) {
+    if (global % world_ != 0) step_ = global;
+  }
 
   enum class verdict { pass, drop, end };
   /// Whether everything passes and is ours.
@@ -8270,7 +8276,9 @@ class basic_selection {
     return count;
   }
   /// Whether the rank at hand gets number `dealt` of those that pass.
-  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept { return dealt % world_ == rank_; }
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
+    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
+  }
 
  private:
   struct bound {
@@ -8279,6 +8287,7 @@ class basic_selection {
   };
   std::vector<bound> bounds_;
   std::uint64_t rank_ = 0, world_ = 1;
+  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
 using selection = basic_selection<>;
 
@@ -8360,11 +8369,16 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = detail::at<parts::in::batch>(p.stages());
-      batch_size_ = batch.size;
-      if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument,
-                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
+      const world part = world_of(p);
+      global_size_ = batch.global_size(part.size);
+      batch_size_ = batch.dealt_size(part.rank, part.size);
+      if (parts::forward && global_size_ % part.size != 0)
+        throw error(errc::argument, {"global_batch(", global_size_,
+                                     ") over a source that can only be read forward needs a "
+                                     "number of ranks that divides it, and ",
+                                     part.size, " does not"})
             .in_stage("batch");
+      rows_.deal_in_steps_of(global_size_);
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
@@ -8450,10 +8464,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
     // its last part.
     const world part = world_of(engine.plan());
-    done_ = parts::decided && !parts::shard_before_decider
-                ? s.step * (parts::batched ? batch_size_ * part.size : s.world)
-                : 0;
-    dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
+    const std::uint64_t each = parts::batched ? global_size_ : s.world;
+    done_ = parts::decided && !parts::shard_before_decider ? s.step * each : 0;
+    dealt_ = done_ - std::min(done_, (each - 1 - s.rank) % s.world);
     if (!parts::batched && s.world != part.size) {
       const std::uint64_t rows = s.step * s.world;
       step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
@@ -8727,7 +8740,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   payload_pool<payload_type> batches_;
   selection rows_, steps_;
-  std::uint64_t batch_size_ = 1;
+  std::uint64_t batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
@@ -9235,8 +9248,10 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
-        refuse("its number of ranks does not divide the global batch");
+      const auto& batch = detail::at<parts::in::batch>(p.stages());
+      if (batch.global ? s.world > batch.size : batch.global_size(part.size) % s.world != 0)
+        refuse(batch.global ? "it is of more ranks than the global batch has samples"
+                            : "its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
@@ -19301,7 +19316,7 @@ template <unpacker... Unpack>
 namespace penstock::inline v0_1 {
 
 /// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
-/// `batch(size, options...)`.
+/// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
 /// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
@@ -19311,7 +19326,15 @@ namespace penstock::inline v0_1 {
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
 /// `stack` are `errc::shape` at the position.
 ///
+/// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
+/// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
+/// that go on with another number of ranks. `batch(b)` has the same global steps wherever b * world is the
+/// same.
+/// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
+/// read forward, a number of ranks that does not divide G.
+///
 ///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
+///     ... | shard(world::from_environment()) | global_batch(4096)
 template <class... Policies>
 struct batch_stage {
   using penstock_part = batch_tag;
@@ -19319,13 +19342,33 @@ struct batch_stage {
 
   std::uint64_t size = 1;
   tail at_end = tail::keep;
+  bool global = false;  ///< `size` counts the samples of all ranks together
+
+  /// Samples of a whole global step, over all ranks. Throws where there would be none for some rank.
+  [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
+    if (global && ranks > size) {
+      throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                   ranks, "; make it larger or use fewer ranks"})
+          .in_stage("batch");
+    }
+    if (!global && size > 0xffffffffu / ranks) {
+      throw error(errc::argument,
+                  {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+          .in_stage("batch");
+    }
+    return global ? size : size * ranks;
+  }
+  /// Samples of a rank's whole batch where samples are dealt in turn.
+  [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
+    return (global_size(ranks) - rank - 1) / ranks + 1;
+  }
 
   /// The collate policy of a field.
   template <class Name>
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"batch(", size, ", tail ",
+    return detail::text({(global ? "global_batch(" : "batch("), size, ", tail ",
                          (at_end == tail::drop  ? "drop"
                           : at_end == tail::pad ? "pad"
                                                 : "keep"),
@@ -19377,13 +19420,14 @@ template <class... Policies>
 struct batch_builder {
   std::uint64_t size;
   tail at_end = tail::keep;
+  bool global = false;
 
-  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t}; }
+  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t, global}; }
   template <class Policy>
   [[nodiscard]] auto with(Policy) const {
-    return batch_builder<Policies..., Policy>{size, at_end};
+    return batch_builder<Policies..., Policy>{size, at_end, global};
   }
-  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end}; }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end, global}; }
 };
 
 template <class Builder>
@@ -19402,6 +19446,14 @@ template <class... Options>
   if (size == 0)
     throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size}, options...);
+}
+
+/// A batch of `size` samples over all ranks, with the options of `batch`.
+template <class... Options>
+[[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
+  if (size == 0)
+    throw error(errc::argument, "global_batch(0) holds no sample; give it at least 1").in_stage("batch");
+  return detail::build_batch(detail::batch_builder<>{size, tail::keep, true}, options...);
 }
 
 }  // namespace penstock::inline v0_1

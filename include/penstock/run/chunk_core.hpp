@@ -68,11 +68,16 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::batched) {
       steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
       const auto& batch = detail::at<parts::in::batch>(p.stages());
-      batch_size_ = batch.size;
-      if (batch_size_ > 0xffffffffu / world_of(p).size)
-        throw error(errc::argument,
-                    {"a global step has 1 to 2^32 - 1 samples, and batch(", batch_size_, ") makes it larger"})
+      const world part = world_of(p);
+      global_size_ = batch.global_size(part.size);
+      batch_size_ = batch.dealt_size(part.rank, part.size);
+      if (parts::forward && global_size_ % part.size != 0)
+        throw error(errc::argument, {"global_batch(", global_size_,
+                                     ") over a source that can only be read forward needs a "
+                                     "number of ranks that divides it, and ",
+                                     part.size, " does not"})
             .in_stage("batch");
+      rows_.deal_in_steps_of(global_size_);
       at_end_ = batch.at_end;
       const auto fixed = engine.feed().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
@@ -158,10 +163,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
     // its last part.
     const world part = world_of(engine.plan());
-    done_ = parts::decided && !parts::shard_before_decider
-                ? s.step * (parts::batched ? batch_size_ * part.size : s.world)
-                : 0;
-    dealt_ = done_ - std::min(done_, s.world - 1 - s.rank);
+    const std::uint64_t each = parts::batched ? global_size_ : s.world;
+    done_ = parts::decided && !parts::shard_before_decider ? s.step * each : 0;
+    dealt_ = done_ - std::min(done_, (each - 1 - s.rank) % s.world);
     if (!parts::batched && s.world != part.size) {
       const std::uint64_t rows = s.step * s.world;
       step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
@@ -435,7 +439,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   payload_pool<payload_type> batches_;
   selection rows_, steps_;
-  std::uint64_t batch_size_ = 1;
+  std::uint64_t batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are

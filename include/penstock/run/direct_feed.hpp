@@ -50,10 +50,8 @@ class direct_feed {
     auto orders = make_sample_orders(p);
     const auto& batch = detail::at<in::batch>(p.stages());
     const world part = world_of(p);
-    if (batch.size > std::numeric_limits<std::uint64_t>::max() / part.size)
-      throw error(errc::argument, "batch size times world size is beyond 64 bits").in_stage("batch");
     cut mine{.size = orders.size(),
-             .global = batch.size * part.size,
+             .global = batch.global_size(part.size),
              .world = part.size,
              .rank = part.rank,
              .lanes = orders.lanes(),
@@ -80,7 +78,10 @@ class direct_feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
   }
-  [[nodiscard]] std::uint64_t most_slots() const { return mine().slots(0); }
+  [[nodiscard]] std::uint64_t most_slots() const {
+    // A last step that is divided anew may give a rank one more than a whole one does.
+    return std::max(mine().slots(0), mine().slots(mine().steps() - 1));
+  }
   [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
 
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }

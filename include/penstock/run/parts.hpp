@@ -153,7 +153,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  if constexpr (in::template has<batch_tag>) h.add(detail::at<in::batch>(p.stages()).size * world_of(p).size);
+  if constexpr (in::template has<batch_tag>)
+    h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
 }
 

@@ -394,8 +394,10 @@ class run {
     if (s.rank >= s.world)
       refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
     if constexpr (parts::batched) {
-      if (detail::at<parts::in::batch>(p.stages()).size * part.size % s.world != 0)
-        refuse("its number of ranks does not divide the global batch");
+      const auto& batch = detail::at<parts::in::batch>(p.stages());
+      if (batch.global ? s.world > batch.size : batch.global_size(part.size) % s.world != 0)
+        refuse(batch.global ? "it is of more ranks than the global batch has samples"
+                            : "its number of ranks does not divide the global batch");
     }
     if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())

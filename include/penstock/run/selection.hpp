@@ -28,6 +28,10 @@ class basic_selection {
     rank_ = rank;
     world_ = world;
   }
+  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
+  void deal_in_steps_of(std::uint64_t global) {
+    if (global % world_ != 0) step_ = global;
+  }
 
   enum class verdict { pass, drop, end };
   /// Whether everything passes and is ours.
@@ -51,7 +55,9 @@ class basic_selection {
     return count;
   }
   /// Whether the rank at hand gets number `dealt` of those that pass.
-  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept { return dealt % world_ == rank_; }
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
+    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
+  }
 
  private:
   struct bound {
@@ -60,6 +66,7 @@ class basic_selection {
   };
   std::vector<bound> bounds_;
   std::uint64_t rank_ = 0, world_ = 1;
+  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
 using selection = basic_selection<>;
 

@@ -17,7 +17,7 @@
 namespace penstock::inline v0_1 {
 
 /// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
-/// `batch(size, options...)`.
+/// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
 /// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
@@ -27,7 +27,15 @@ namespace penstock::inline v0_1 {
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
 /// `stack` are `errc::shape` at the position.
 ///
+/// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
+/// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
+/// that go on with another number of ranks. `batch(b)` has the same global steps wherever b * world is the
+/// same.
+/// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
+/// read forward, a number of ranks that does not divide G.
+///
 ///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
+///     ... | shard(world::from_environment()) | global_batch(4096)
 template <class... Policies>
 struct batch_stage {
   using penstock_part = batch_tag;
@@ -35,13 +43,33 @@ struct batch_stage {
 
   std::uint64_t size = 1;
   tail at_end = tail::keep;
+  bool global = false;  ///< `size` counts the samples of all ranks together
+
+  /// Samples of a whole global step, over all ranks. Throws where there would be none for some rank.
+  [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
+    if (global && ranks > size) {
+      throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                   ranks, "; make it larger or use fewer ranks"})
+          .in_stage("batch");
+    }
+    if (!global && size > 0xffffffffu / ranks) {
+      throw error(errc::argument,
+                  {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+          .in_stage("batch");
+    }
+    return global ? size : size * ranks;
+  }
+  /// Samples of a rank's whole batch where samples are dealt in turn.
+  [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
+    return (global_size(ranks) - rank - 1) / ranks + 1;
+  }
 
   /// The collate policy of a field.
   template <class Name>
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"batch(", size, ", tail ",
+    return detail::text({(global ? "global_batch(" : "batch("), size, ", tail ",
                          (at_end == tail::drop  ? "drop"
                           : at_end == tail::pad ? "pad"
                                                 : "keep"),
@@ -93,13 +121,14 @@ template <class... Policies>
 struct batch_builder {
   std::uint64_t size;
   tail at_end = tail::keep;
+  bool global = false;
 
-  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t}; }
+  [[nodiscard]] auto with(tail t) const { return batch_builder{size, t, global}; }
   template <class Policy>
   [[nodiscard]] auto with(Policy) const {
-    return batch_builder<Policies..., Policy>{size, at_end};
+    return batch_builder<Policies..., Policy>{size, at_end, global};
   }
-  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end}; }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end, global}; }
 };
 
 template <class Builder>
@@ -118,6 +147,14 @@ template <class... Options>
   if (size == 0)
     throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size}, options...);
+}
+
+/// A batch of `size` samples over all ranks, with the options of `batch`.
+template <class... Options>
+[[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
+  if (size == 0)
+    throw error(errc::argument, "global_batch(0) holds no sample; give it at least 1").in_stage("batch");
+  return detail::build_batch(detail::batch_builder<>{size, tail::keep, true}, options...);
 }
 
 }  // namespace penstock::inline v0_1
