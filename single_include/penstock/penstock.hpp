@@ -13536,6 +13536,8 @@ class basic_manifest {
     std::uint64_t samples = 0;
     std::uint64_t payload = 0;  ///< bytes in the members of samples
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
+    std::uint64_t stamp = 0;
   };
   /// Where a sample is: the number of its shard, and its number in it.
   struct place {
@@ -13611,6 +13613,59 @@ class manifest : public basic_manifest<> {
  public:
   using basic_manifest<>::basic_manifest;
 };
+
+/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 1` and the number
+/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, the length of its name
+/// in bytes, and the name.
+template <class = void>
+[[nodiscard]] std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number :
+         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+/// Reads what `to_string` wrote; anything else is `errc::format` with the offset.
+template <class = void>
+[[nodiscard]] manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is no manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -18584,10 +18639,50 @@ struct shard_set {
       if (!keep(i, *built)) in_memory[i] = std::move(built);
     });
     for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
-                    headers[i].content};
+      entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
+                    headers[i].payload, headers[i].content,    signatures[i].stamp};
     }
     shards = manifest(std::move(entries));
+  }
+
+  /// Shards that another process has looked at: nothing is listed or read. Where no index is kept beside a
+  /// shard, it is built at its first use.
+  shard_set(Storage given, index_policy chosen, manifest known)
+      : where(std::move(given)), policy(chosen), shards(std::move(known)) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (names.size() != shards.shards().size()) {
+      throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
+                                   names.size(), "; give the storage the manifest's names"});
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const manifest::shard& entry = shards.shards()[i];
+      if (names[i] != entry.name) {
+        throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
+                                     names[i], "; give the storage the manifest's names"});
+      }
+      signatures[i] = {entry.bytes, entry.stamp};
+    }
+    learn_stamps();
+  }
+
+  /// A manifest of a writer has no times of change.
+  void learn_stamps() {
+    const auto known = [](const object_signature& s) { return s.stamp != 0; };
+    if (std::all_of(signatures.begin(), signatures.end(), known)) return;
+    auto session = where.connect();
+    for (std::size_t i = 0; i < signatures.size(); ++i) {
+      if (known(signatures[i])) continue;
+      const object_signature found = session.signature(static_cast<object_id>(i));
+      if (found.size != signatures[i].size) {
+        throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
+                               signatures[i].size, "; make the manifest again"})
+            .in_file(where.names()[i]);
+      }
+      signatures[i] = found;
+    }
   }
 
   /// Whether the indexes are those that another program wrote.
@@ -18665,8 +18760,10 @@ class open_indexes {
                    to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built = std::shared_ptr<const buffer>(
-        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
+    auto built = std::shared_ptr<const buffer>(new const buffer(
+        set_->foreign()
+            ? build_foreign_index(session, static_cast<object_id>(shard), entry.name, set_->policy)
+            : build_index(session, static_cast<object_id>(shard), entry.name)));
     const bool kept = set_->keep(shard, *built);
     auto fresh = loaded_index::from_buffer(std::move(built));
     if (!fresh || !belongs(*fresh, entry)) {
@@ -18938,6 +19035,10 @@ struct webdataset_options {
 /// extensions are a sample.
 ///
 ///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
+///     webdataset(manifest)                          webdataset(mapped_file(paths), manifest)
+///
+/// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
+/// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
 /// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
@@ -19075,6 +19176,13 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(paths), options) {}
 
+  /// The shards that a manifest names.
+  explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(names_in(known)), known, options) {}
+  explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
+      : set_(new const shard_set(std::move(where), options.index, known)) {}
+
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
     return set_->shards.starts();
@@ -19093,6 +19201,12 @@ class webdataset {
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
+  static std::vector<std::string> names_in(const class penstock::manifest& known) {
+    std::vector<std::string> names;
+    for (const auto& shard : known.shards()) names.push_back(shard.name);
+    return names;
+  }
+
   std::shared_ptr<const shard_set> set_;
 };
 
@@ -19100,6 +19214,9 @@ template <storage Storage>
 webdataset(Storage) -> webdataset<Storage>;
 template <storage Storage>
 webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
+template <storage Storage>
+webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::tar::pattern_text Text>
 webdataset(const Text&) -> webdataset<file>;
 template <detail::tar::pattern_text Text>
