@@ -3785,6 +3785,54 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   return h.value();
 }
 
+/// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
+template <class Plan>
+std::string sequence_text(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  constexpr bool deals_early =
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
+  std::string words = p.source().describe();
+  constexpr std::size_t most = 1000;  // a list of files may be long
+  if (words.size() > most) words = words.substr(0, most) + "...";
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (part_of_kind<Stage, shard_tag>) {
+      if (deals_early) words += " | shard";
+    } else if constexpr (part_of_kind<Stage, batch_tag>) {
+      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
+                             to_string(stage.at_end)});
+    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
+                         part_of_kind<Stage, expander_tag>) {
+      words += " | " + text_of_stage(stage);
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  return words;
+}
+
+namespace detail {
+
+/// Where two texts of `sequence_text` part: "it has X where this plan has Y".
+[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
+                                                                 std::string_view ours) {
+  const auto cut = [](std::string_view& rest) {
+    const std::size_t end = std::min(rest.find(" | "), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 3, rest.size()));
+    return word;
+  };
+  while (!theirs.empty() || !ours.empty()) {
+    const std::string_view there = cut(theirs), here = cut(ours);
+    if (there != here)
+      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
+                   here.empty() ? "no more" : here});
+  }
+  return {};
+}
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/order/detail/arithmetic.hpp
@@ -5624,9 +5672,12 @@ namespace penstock::inline v0_1 {
 /// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on
 /// every machine.
 ///
-/// Written as one flat JSON object whose numbers are strings, so that no reader rounds them. `dataset` and
-/// `sequence` are fingerprints of the data and of what determines the order; workers, prefetch, depth, memory
-/// and device are no part of it.
+/// Written as one JSON object whose numbers are strings, so that no reader rounds them; docs/state.md is its
+/// schema. `dataset` and `sequence` are fingerprints of the data and of what determines the order; workers,
+/// prefetch, depth, memory and device are no part of it.
+///
+/// Where the plan is elastic, the state of any rank serves every rank of any world; else `merge` puts those
+/// of all ranks into one.
 struct state {
   static constexpr std::uint64_t current_version = 1;
 
@@ -5641,7 +5692,10 @@ struct state {
   std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
+  std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
+  std::string plan;                    ///< the data and the stages that determine the sequence, for messages
+  std::vector<state> ranks;            ///< of a merged state: those of ranks 0, 1, ...
 
   friend bool operator==(const state&, const state&) = default;
 };
@@ -5663,6 +5717,58 @@ void for_each_state_number(S& s, F f) {
   f("survivors", s.survivors);
   f("taken", s.taken);
   f("given", s.given);
+  f("elastic", s.elastic);
+}
+
+/// A text as a JSON string.
+template <class = void>
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20)
+      append(out, {"\\u00", "0123456789abcdef"[c >> 4 & 15], "0123456789abcdef"[c & 15]});
+    else
+      out += c;
+  }
+  out += '"';
+}
+
+/// A sum over a state's text, whatever blanks stand between its tokens.
+template <class = void>
+[[nodiscard]] std::uint64_t state_check(std::string_view text) {
+  std::string tokens;
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inside && c == '\\' && i + 1 < text.size())
+      tokens.append({c, text[++i]});
+    else if (inside || (c != ' ' && c != '\n' && c != '\t' && c != '\r'))
+      tokens += c;
+    if (c == '"') inside = !inside;
+  }
+  return fingerprint().add(tokens).value();
+}
+
+/// What stands before "check": all of a state.
+template <class = void>
+[[nodiscard]] std::string state_body(const state& s) {
+  std::string text = "{";
+  for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
+    append(text, {text.size() > 1 ? ", " : "", '"', key, "\": \"", value, '"'});
+  });
+  text += ", \"plan\": ";
+  append_quoted(text, s.plan);
+  text += ", \"held\": [";
+  for (std::size_t i = 0; i < s.held.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.held[i], '"'});
+  text += "], ";
+  if (!s.ranks.empty()) {
+    text += "\"ranks\": [";
+    for (std::size_t i = 0; i < s.ranks.size(); ++i)
+      append(text, {i == 0 ? "" : ",\n", state_body(s.ranks[i]), "\"check\": \"0\"}"});
+    text += "], ";
+  }
+  return text;
 }
 
 /// A strict reader of exactly what `to_string` writes, blanks between tokens aside.
@@ -5671,6 +5777,15 @@ class state_reader {
   explicit state_reader(std::string_view text) : text_(text) {}
 
   state read() {
+    state s = object(0);
+    blanks();
+    if (at_ != text_.size()) fail("the end");
+    return s;
+  }
+
+ private:
+  state object(unsigned depth) {
+    const std::size_t begin = (blanks(), at_);
     state s;
     expect('{');
     bool first = true;
@@ -5685,23 +5800,41 @@ class state_reader {
       if (key == "penstock_state" && value == 0) fail("a version of at least 1");
     });
     expect(',');
+    name("plan");
+    s.plan = quoted();
+    expect(',');
     name("held");
+    list([&] { s.held.push_back(number()); });
+    expect(',');
+    if (depth == 0 && is_name("ranks")) {
+      name("ranks");
+      list([&] { s.ranks.push_back(object(1)); });
+      if (s.ranks.empty()) fail("a state in \"ranks\"");
+      expect(',');
+    }
+    const std::size_t end = (blanks(), at_);
+    name("check");
+    const std::size_t check_at = (blanks(), at_);
+    const std::uint64_t check = number();
+    expect('}');
+    if (depth == 0 && check != state_check(text_.substr(begin, end - begin))) {
+      at_ = check_at;
+      fail("the number that goes with what stands before it");
+    }
+    return s;
+  }
+  template <class Read>
+  void list(Read read_one) {
     expect('[');
     if (!peek(']')) {
-      s.held.push_back(number());
+      read_one();
       while (!peek(']')) {
         expect(',');
-        s.held.push_back(number());
+        read_one();
       }
     }
     expect(']');
-    expect('}');
-    blanks();
-    if (at_ != text_.size()) fail("the end");
-    return s;
   }
-
- private:
   void blanks() {
     while (at_ < text_.size() &&
            (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
@@ -5722,6 +5855,32 @@ class state_reader {
     if (at_ >= text_.size() || text_[at_] != '"') fail("the key \"" + std::string(key) + "\"");
     ++at_;
     expect(':');
+  }
+  [[nodiscard]] bool is_name(std::string_view key) {
+    return peek('"') && text_.substr(at_ + 1, key.size()) == key;
+  }
+  std::string quoted() {
+    expect('"');
+    std::string value;
+    while (at_ < text_.size() && text_[at_] != '"' && static_cast<unsigned char>(text_[at_]) >= 0x20) {
+      if (text_[at_] != '\\') {
+        value += text_[at_++];
+      } else if (text_.substr(at_ + 1, 1) == "\"" || text_.substr(at_ + 1, 1) == "\\") {
+        value += text_[at_ + 1];
+        at_ += 2;
+      } else {
+        unsigned code = 0;
+        const std::string_view escape = text_.substr(at_, 6);
+        const char* const end = escape.data() + escape.size();
+        if (!escape.starts_with("\\u00") || std::from_chars(escape.data() + 4, end, code, 16).ptr != end ||
+            escape.size() != 6 || code >= 0x20)
+          fail("a character, or \\\", \\\\ or \\u00XX");
+        value += static_cast<char>(code);
+        at_ += 6;
+      }
+    }
+    expect('"');
+    return value;
   }
   std::uint64_t number() {
     expect('"');
@@ -5744,18 +5903,11 @@ class state_reader {
 
 }  // namespace detail
 
-/// The state as one line of JSON.
+/// The state as JSON, on one line where it is not a merged one.
 template <class = void>
 [[nodiscard]] std::string to_string(const state& s) {
-  std::string text = "{";
-  detail::for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
-    if (text.size() > 1) text += ", ";
-    text.append("\"").append(key).append("\": \"").append(std::to_string(value)).append("\"");
-  });
-  text += ", \"held\": [";
-  for (std::size_t i = 0; i < s.held.size(); ++i)
-    text.append(i == 0 ? "\"" : ",\"").append(std::to_string(s.held[i])).append("\"");
-  return text + "]}";
+  const std::string body = detail::state_body(s);
+  return detail::text({body, "\"check\": \"", detail::state_check(body), "\"}"});
 }
 
 /// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
@@ -5763,6 +5915,44 @@ template <class = void>
 template <class = void>
 [[nodiscard]] state state_from_string(std::string_view text) {
   return detail::state_reader(text).read();
+}
+
+/// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
+/// plan that of rank 0, else all of them.
+///
+/// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
+/// where one is missing.
+template <class = void>
+[[nodiscard]] state merge(std::span<const state> all) {
+  const auto refuse = [](std::initializer_list<detail::piece> why) {
+    throw error(errc::state, {"these states cannot be merged: ", detail::text(why)});
+  };
+  if (all.empty()) refuse({"there is none"});
+  const state& first = all.front();
+  std::vector<const state*> by_rank(all.size(), nullptr);
+  for (const state& s : all) {
+    if (!s.ranks.empty()) refuse({"one is merged already"});
+    if (s.dataset != first.dataset || s.sequence != first.sequence)
+      refuse({"rank ", s.rank, " reads other data, or in another order, than rank ", first.rank});
+    if (s.world != first.world || s.elastic != first.elastic)
+      refuse({"rank ", s.rank, " is of ", s.world, " ranks, rank ", first.rank, " of ", first.world});
+    if (s.epoch != first.epoch || s.step != first.step)
+      refuse({"rank ", s.rank, " is at step ", s.step, " of epoch ", s.epoch, ", rank ", first.rank,
+              " at step ", first.step, " of epoch ", first.epoch});
+    if (s.rank >= s.world || s.world != all.size())
+      refuse({"there are ", all.size(), ", and one is of rank ", s.rank, " of ", s.world});
+    const state*& place = by_rank[static_cast<std::size_t>(s.rank)];
+    if (place != nullptr) refuse({"two are of rank ", s.rank});
+    place = &s;
+  }
+  state merged = *by_rank.front();
+  if (merged.elastic != 0 || all.size() == 1) return merged;
+  for (const state* const s : by_rank) {
+    merged.ranks.push_back(*s);
+    merged.ranks.back().plan.clear();
+  }
+  merged.held.clear();
+  return merged;
 }
 
 }  // namespace penstock::inline v0_1
@@ -9138,6 +9328,13 @@ class run {
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(new core_type(p, options, std::move(token))) {
     check_lockstep(p);
+    const world part = world_of(p);
+    known_.dataset = p.source().fingerprint();
+    known_.sequence = sequence_fingerprint(p);
+    known_.world = part.size;
+    known_.rank = part.rank;
+    known_.elastic = elastic<Plan> ? 1 : 0;
+    known_.plan = sequence_text(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
   }
@@ -9145,6 +9342,7 @@ class run {
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
+    known_ = std::move(other.known_);
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);
     row_ = std::exchange(other.row_, nullptr);
@@ -9226,13 +9424,7 @@ class run {
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
-    penstock::state s;
-    const Plan& p = core_->engine.plan();
-    s.dataset = p.source().fingerprint();
-    s.sequence = sequence_fingerprint(p);
-    const world part = world_of(p);
-    s.world = part.size;
-    s.rank = part.rank;
+    penstock::state s = known_;
     core_->write_state(s);
     return s;
   }
@@ -9358,40 +9550,48 @@ class run {
     return name;
   }
 
-  void restore(const penstock::state& s) {
-    const Plan& p = core_->engine.plan();
-    const auto refuse = [](const std::string& why) {
-      throw error(errc::state, {"this state cannot be continued here: ", why});
+  void restore(const penstock::state& given) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::state, {"this state cannot be continued here: ", detail::text(why)});
     };
-    if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
-    if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
-    if (s.dataset != p.source().fingerprint())
-      refuse("it is of another dataset (the fingerprints of the data differ)");
-    if (s.sequence != sequence_fingerprint(p))
+    const penstock::state& mine = known_;
+    const bool is_merged = !given.ranks.empty();
+    if (is_merged && given.ranks.size() != given.world)
+      refuse({"it was merged of ", given.ranks.size(), " ranks and says ", given.world});
+    const bool fits = given.world == mine.world;
+    const penstock::state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
+    if (s.version > penstock::state::current_version) refuse({"it is of version ", s.version});
+    if (!resumable<Plan>) refuse({"the source can only be read forward and cannot go to a place"});
+    const std::string difference = detail::first_difference(given.plan, mine.plan);
+    if (s.dataset != mine.dataset) {
       refuse(
-          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
-          "plan");
-    const world part = world_of(p);
-    if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) +
-             ", this is rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) +
-             ", and the plan is not elastic");
-    if (s.rank >= s.world)
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
-    if constexpr (parts::batched) {
-      const auto& batch = detail::at<parts::in::batch>(p.stages());
-      if (batch.global ? s.world > batch.size : batch.global_size(part.size) % s.world != 0)
-        refuse(batch.global ? "it is of more ranks than the global batch has samples"
-                            : "its number of ranks does not divide the global batch");
+          {"it is of another dataset: ",
+           difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
     }
-    if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
+    if (s.sequence != mine.sequence) {
+      refuse({"it is of another sequence: ", difference.empty() ? "a stage was changed" : difference});
+    }
+    if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
+      refuse({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
+              s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
+              ", and the plan is not elastic"});
+    }
+    if (s.rank >= s.world) refuse({"it is of rank ", s.rank, " of ", s.world});
+    if constexpr (parts::batched) {
+      const auto& batch = detail::at<parts::in::batch>(core_->engine.plan().stages());
+      if (batch.global ? s.world > batch.size : batch.global_size(mine.world) % s.world != 0)
+        refuse({batch.global ? "it is of more ranks than the global batch has samples"
+                             : "its number of ranks does not divide the global batch"});
+    }
+    if (s.epoch >> 63 != 0) refuse({"there is no epoch ", s.epoch});
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
-      refuse(std::string(wrong) + "; it was edited");
+      refuse({wrong, "; it was edited"});
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
   }
 
+  penstock::state known_;  // what all states of this run have in common
   std::shared_ptr<core_type> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;

@@ -52,8 +52,10 @@ TEST_CASE("run/state: what it refuses, it names") {
   };
   const ps::state good = state_of(plan);
   CHECK(state_of(plan) == good);
-  refused(ps::generated(51, identity) | ps::shuffle(3) | ps::batch(4), good, "another dataset");
-  refused(ps::generated(50, identity) | ps::shuffle(4) | ps::batch(4), good, "another sequence");
+  refused(ps::generated(51, identity) | ps::shuffle(3) | ps::batch(4), good,
+          "another dataset: it has generated(50)");
+  refused(ps::generated(50, identity) | ps::shuffle(4) | ps::batch(4), good,
+          "another sequence: it has shuffle(seed 3) where this plan has shuffle(seed 4)");
   refused(source | ps::batch(5), good, "another sequence");
   refused(source | ps::batch(4, ps::tail::drop), good, "another sequence");
   refused(source | ps::take(40) | ps::batch(4), good, "another sequence");
@@ -140,4 +142,88 @@ TEST_CASE("run/state: it is small") {
   for (int i = 0; i < 3; ++i) CHECK((large.next() && small.next()));
   CHECK(to_string(large.state()).size() < 200'000);
   CHECK(to_string(small.state()).size() < 4'000);
+}
+
+TEST_CASE("run/state: the states of all ranks become one, which every rank opens") {
+  const auto source = ps::generated(100, identity) | ps::shuffle(3);
+  const auto states_of = [](const auto& make, std::uint64_t world, int steps) {
+    std::vector<ps::state> all;
+    for (std::uint64_t rank = world; rank-- != 0;) {  // in any order
+      auto run = make(rank, world).open();
+      for (int i = 0; i < steps; ++i) CHECK(run.next());
+      all.push_back(run.state());
+    }
+    return all;
+  };
+  SECTION("of an elastic plan one is enough") {
+    const auto make = [&](std::uint64_t rank, std::uint64_t world) {
+      return source | ps::shard(rank, world) | ps::global_batch(10);
+    };
+    const ps::state merged = ps::merge(states_of(make, 3, 2));
+    CHECK(merged.ranks.empty());
+    CHECK(merged.rank == 0);
+    auto run = make(4, 5).open(merged);
+    CHECK(run.next()->step() == 2);
+  }
+  SECTION("of others each rank finds its own") {
+    const auto make = [&](std::uint64_t rank, std::uint64_t world) {
+      return source | ps::shard(rank, world) | ps::shuffle_buffer(9) | ps::batch(12 / world);
+    };
+    const ps::state merged = ps::merge(states_of(make, 3, 2));
+    CHECK(merged.ranks.size() == 3);
+    const ps::state again = ps::state_from_string(to_string(merged));
+    CHECK(again == merged);
+    for (std::uint64_t rank = 0; rank < 3; ++rank) {
+      const trace whole = follow(make(rank, 3), 1, false), rest = follow(make(rank, 3), 1, false, again);
+      CHECK(rest.elements == std::vector<numbers>(whole.elements.begin() + 2, whole.elements.end()));
+    }
+    CHECK_THROWS_WITH(make(0, 2).open(again),
+                      penstock_test::contains("it is of 3 ranks, this is rank 0 of 2"));
+    ps::state cut = merged;
+    cut.ranks.pop_back();
+    CHECK_THROWS_WITH(make(0, 3).open(cut), penstock_test::contains("merged of 2 ranks and says 3"));
+  }
+  SECTION("what does not belong together is refused") {
+    const auto make = [&](std::uint64_t rank, std::uint64_t world) {
+      return source | ps::shard(rank, world) | ps::batch(4);
+    };
+    const auto refused = [&](auto change, const char* why) {
+      std::vector<ps::state> all = states_of(make, 3, 1);
+      change(all);
+      CHECK_THROWS_WITH(ps::merge(all), penstock_test::contains(why));
+    };
+    refused([](auto& all) { all.clear(); }, "there is none");
+    refused([](auto& all) { all.pop_back(); }, "there are 2, and one is of rank 2 of 3");
+    refused([](auto& all) { all[1].rank = 2; }, "two are of rank 2");
+    refused([](auto& all) { all[1].rank = 3; }, "rank 3 of 3");
+    refused([](auto& all) { ++all[1].step; }, "rank 1 is at step 2 of epoch 0, rank 2 at step 1");
+    refused([](auto& all) { ++all[1].dataset; }, "rank 1 reads other data");
+    refused([](auto& all) { all[2].world = 4; }, "rank 0 is of 4 ranks, rank 2 of 3");
+    refused([](auto& all) { all[2].ranks.push_back(all[0]); }, "merged already");
+  }
+}
+
+TEST_CASE("run/state: it may be laid out anew, but not changed") {
+  const auto plan = ps::generated(50, identity) | ps::shuffle(3) | ps::batch(4);
+  auto run = plan.open();
+  auto b = run.next();
+  ps::state s = run.state();
+  CHECK(s.plan == "generated(50) | shuffle(seed 3) | batch of 4 in all, tail keep | seed(3)");
+  s.plan += " | a \"name\" with \\ and \n";
+  const std::string text = to_string(s);
+  CHECK(ps::state_from_string(text) == s);
+  std::string wide;
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool quote = text[i] == '"' && (i == 0 || text[i - 1] != '\\');
+    if (quote && !inside) wide += "\n\t ";
+    if (quote) inside = !inside;
+    wide += text[i];
+    if (quote && !inside) wide += " \r\n";
+  }
+  CHECK(ps::state_from_string(wide) == s);
+  // one digit further on, and it would be a state of the same plan
+  std::string edited = text;
+  edited.replace(edited.find("\"step\": \"1\""), 11, "\"step\": \"2\"");
+  CHECK_THROWS_WITH(ps::state_from_string(edited), penstock_test::contains("cut or edited"));
 }

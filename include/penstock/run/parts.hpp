@@ -5,13 +5,16 @@
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/order/chain.hpp>
 #include <penstock/order/world.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -157,5 +160,53 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
 }
+
+/// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
+template <class Plan>
+std::string sequence_text(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  constexpr bool deals_early =
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
+  std::string words = p.source().describe();
+  constexpr std::size_t most = 1000;  // a list of files may be long
+  if (words.size() > most) words = words.substr(0, most) + "...";
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (part_of_kind<Stage, shard_tag>) {
+      if (deals_early) words += " | shard";
+    } else if constexpr (part_of_kind<Stage, batch_tag>) {
+      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
+                             to_string(stage.at_end)});
+    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
+                         part_of_kind<Stage, expander_tag>) {
+      words += " | " + text_of_stage(stage);
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  return words;
+}
+
+namespace detail {
+
+/// Where two texts of `sequence_text` part: "it has X where this plan has Y".
+[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
+                                                                 std::string_view ours) {
+  const auto cut = [](std::string_view& rest) {
+    const std::size_t end = std::min(rest.find(" | "), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 3, rest.size()));
+    return word;
+  };
+  while (!theirs.empty() || !ours.empty()) {
+    const std::string_view there = cut(theirs), here = cut(ours);
+    if (there != here)
+      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
+                   here.empty() ? "no more" : here});
+  }
+  return {};
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/run/chunk_core.hpp>
 #include <penstock/run/direct_core.hpp>
 #include <penstock/run/state.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -153,6 +155,13 @@ class run {
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(new core_type(p, options, std::move(token))) {
     check_lockstep(p);
+    const world part = world_of(p);
+    known_.dataset = p.source().fingerprint();
+    known_.sequence = sequence_fingerprint(p);
+    known_.world = part.size;
+    known_.rank = part.rank;
+    known_.elastic = elastic<Plan> ? 1 : 0;
+    known_.plan = sequence_text(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
   }
@@ -160,6 +169,7 @@ class run {
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
+    known_ = std::move(other.known_);
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);
     row_ = std::exchange(other.row_, nullptr);
@@ -241,13 +251,7 @@ class run {
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
-    penstock::state s;
-    const Plan& p = core_->engine.plan();
-    s.dataset = p.source().fingerprint();
-    s.sequence = sequence_fingerprint(p);
-    const world part = world_of(p);
-    s.world = part.size;
-    s.rank = part.rank;
+    penstock::state s = known_;
     core_->write_state(s);
     return s;
   }
@@ -373,40 +377,48 @@ class run {
     return name;
   }
 
-  void restore(const penstock::state& s) {
-    const Plan& p = core_->engine.plan();
-    const auto refuse = [](const std::string& why) {
-      throw error(errc::state, {"this state cannot be continued here: ", why});
+  void restore(const penstock::state& given) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::state, {"this state cannot be continued here: ", detail::text(why)});
     };
-    if (s.version > penstock::state::current_version) refuse("it is of version " + std::to_string(s.version));
-    if (!resumable<Plan>) refuse("the source can only be read forward and cannot go to a place");
-    if (s.dataset != p.source().fingerprint())
-      refuse("it is of another dataset (the fingerprints of the data differ)");
-    if (s.sequence != sequence_fingerprint(p))
+    const penstock::state& mine = known_;
+    const bool is_merged = !given.ranks.empty();
+    if (is_merged && given.ranks.size() != given.world)
+      refuse({"it was merged of ", given.ranks.size(), " ranks and says ", given.world});
+    const bool fits = given.world == mine.world;
+    const penstock::state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
+    if (s.version > penstock::state::current_version) refuse({"it is of version ", s.version});
+    if (!resumable<Plan>) refuse({"the source can only be read forward and cannot go to a place"});
+    const std::string difference = detail::first_difference(given.plan, mine.plan);
+    if (s.dataset != mine.dataset) {
       refuse(
-          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
-          "plan");
-    const world part = world_of(p);
-    if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world) +
-             ", this is rank " + std::to_string(part.rank) + " of " + std::to_string(part.size) +
-             ", and the plan is not elastic");
-    if (s.rank >= s.world)
-      refuse("it is of rank " + std::to_string(s.rank) + " of " + std::to_string(s.world));
-    if constexpr (parts::batched) {
-      const auto& batch = detail::at<parts::in::batch>(p.stages());
-      if (batch.global ? s.world > batch.size : batch.global_size(part.size) % s.world != 0)
-        refuse(batch.global ? "it is of more ranks than the global batch has samples"
-                            : "its number of ranks does not divide the global batch");
+          {"it is of another dataset: ",
+           difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
     }
-    if (s.epoch >> 63 != 0) refuse("there is no epoch " + std::to_string(s.epoch));
+    if (s.sequence != mine.sequence) {
+      refuse({"it is of another sequence: ", difference.empty() ? "a stage was changed" : difference});
+    }
+    if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
+      refuse({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
+              s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
+              ", and the plan is not elastic"});
+    }
+    if (s.rank >= s.world) refuse({"it is of rank ", s.rank, " of ", s.world});
+    if constexpr (parts::batched) {
+      const auto& batch = detail::at<parts::in::batch>(core_->engine.plan().stages());
+      if (batch.global ? s.world > batch.size : batch.global_size(mine.world) % s.world != 0)
+        refuse({batch.global ? "it is of more ranks than the global batch has samples"
+                             : "its number of ranks does not divide the global batch"});
+    }
+    if (s.epoch >> 63 != 0) refuse({"there is no epoch ", s.epoch});
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
-      refuse(std::string(wrong) + "; it was edited");
+      refuse({wrong, "; it was edited"});
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
   }
 
+  penstock::state known_;  // what all states of this run have in common
   std::shared_ptr<core_type> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
