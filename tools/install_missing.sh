@@ -8,6 +8,9 @@ have_header() {
   command -v g++ >/dev/null && printf '#include <%s>\n' "$1" | g++ -x c++ -fsyntax-only - 2>/dev/null
 }
 
+# have_mpi: can programs of MPI be compiled?
+have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
+
 # newest_clang: a Clang that knows enough C++20, 16 before any newer one
 newest_clang() {
   local version
@@ -63,6 +66,8 @@ install_missing() {
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header asio/version.hpp || wanted+=(libasio-dev)
     have_header boost/lockfree/queue.hpp || wanted+=(libboost-dev)
+    command -v mpirun >/dev/null || wanted+=(openmpi-bin)
+    have_mpi || wanted+=(libopenmpi-dev)
     command -v ccache >/dev/null || wanted+=(ccache)
     command -v objdump >/dev/null || wanted+=(binutils)
     command -v tar >/dev/null || wanted+=(tar)

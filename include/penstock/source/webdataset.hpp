@@ -207,7 +207,7 @@ class webdataset {
  private:
   static std::vector<std::string> names_in(const class penstock::manifest& known) {
     std::vector<std::string> names;
-    for (const auto& shard : known.shards()) names.push_back(shard.name);
+    for (const auto& one : known.shards()) names.push_back(one.name);
     return names;
   }
 
