@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Packs and trains on a small made-up dataset, and checks that interrupting changes nothing.
 
-check_resume.py <pack_webdataset> <train_fashion_mnist>
+check_resume.py <pack_webdataset> <train_fashion_mnist> <prove>
 
 One training runs through; others are stopped after some steps, killed at any moment, and run with other
-numbers of workers. All must end with the same checkpoint, byte for byte.
+numbers of workers. All must end with the same checkpoint, byte for byte. What a checkpoint says of the samples
+that went into it is compared with the shards.
 """
 
 import gzip
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 
-pack, train = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:3])
+pack, train, prove = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:4])
 
 
 def make_split(folder, split, count, source):
@@ -115,3 +116,25 @@ with tempfile.TemporaryDirectory() as place:
     check("another sequence" in error, "a checkpoint of another order is refused, with the reason")
     error = run(train, "--epochs", "many", "--shards", shards, "--checkpoint", "x", expect=1)
     check("needs a whole number" in error, "a wrong argument is named")
+
+    # Which samples went into the model: 7 steps of 50, then a whole epoch but for its tail.
+    run(*training("some", "--stop-after", 7))
+    (folder / "state.json").write_bytes((folder / "some").read_bytes().split(b"\n")[0])
+    pattern = folder / "shards" / f"train-{{000000..{len(list(shards.glob('train-*.tar'))) - 1:06d}}}.tar"
+    plan = ["--data", pattern, "--seed", 7, "--window", 4, "--global-batch", 50, "--tail", "drop"]
+    listed = run(prove, *plan, "--consumed", folder / "state.json", "--keys", "yes").splitlines()
+    check(len(listed) == len(set(listed)) == 350, "a checkpoint after 7 steps of 50 names 350 samples")
+    ranges = run(prove, *plan, "--consumed", folder / "state.json").splitlines()
+    count = sum(int(r.rsplit(" ", 1)[1].split("-")[1]) - int(r.rsplit(" ", 1)[1].split("-")[0]) + 1 for r in ranges)
+    check(count == 350 and len(ranges) < 350, "and as ranges the same number")
+    error = run(prove, "--data", pattern, "--seed", 8, "--window", 4, "--global-batch", 50, "--tail", "drop",
+                "--consumed", folder / "state.json", expect=2)
+    check("shuffle(seed 7, window 4)" in error and "shuffle(seed 8, window 4)" in error, "another plan is refused")
+
+    # The same order on other machines; and what does not hold.
+    out = run(prove, *plan, "--topologies", "1x1,2x8,7x1,50", "--epochs", 2, "--stops", "0,3,41")
+    check("holds" in out and "50 ranks: 41 steps, 2050 samples, 0 dropped" in out, "it holds on four topologies")
+    error = run(prove, *plan, "--topologies", "51", expect=2)
+    check("no sample for each of 51 ranks" in error, "more ranks than samples in a step are refused")
+    error = run(prove, "--samples", "-4", expect=2)
+    check("'-4' is no whole number" in error, "a negative number is named")

@@ -8,6 +8,7 @@
 #include <penstock/run/chunk_feed.hpp>
 #include <penstock/run/column.hpp>
 #include <penstock/run/column_set.hpp>
+#include <penstock/run/consumed.hpp>
 #include <penstock/run/core_base.hpp>
 #include <penstock/run/describe.hpp>
 #include <penstock/run/direct_core.hpp>
@@ -22,6 +23,7 @@
 #include <penstock/run/payload.hpp>
 #include <penstock/run/peek.hpp>
 #include <penstock/run/position_buffer.hpp>
+#include <penstock/run/proof.hpp>
 #include <penstock/run/read_ahead.hpp>
 #include <penstock/run/ring.hpp>
 #include <penstock/run/run.hpp>

@@ -3813,15 +3813,17 @@ std::string sequence_text(const Plan& p) {
 
 namespace detail {
 
-/// Where two texts of `sequence_text` part: "it has X where this plan has Y".
+/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// otherwise.
 [[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
-                                                                 std::string_view ours) {
+                                                                 std::string_view ours, bool same_data) {
   const auto cut = [](std::string_view& rest) {
     const std::size_t end = std::min(rest.find(" | "), rest.size());
     const std::string_view word = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 3, rest.size()));
     return word;
   };
+  if (same_data) cut(theirs), cut(ours);
   while (!theirs.empty() || !ours.empty()) {
     const std::string_view there = cut(theirs), here = cut(ours);
     if (there != here)
@@ -6780,6 +6782,8 @@ class direct_feed {
     }
     cursor_place_ = {no_epoch, 0};
   }
+  /// The upstream epoch and global step of the next step: through `steps(n)` and the orders after batch.
+  [[nodiscard]] position upstream() const { return locate(); }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
@@ -9562,7 +9566,7 @@ class run {
     const penstock::state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
     if (s.version > penstock::state::current_version) refuse({"it is of version ", s.version});
     if (!resumable<Plan>) refuse({"the source can only be read forward and cannot go to a place"});
-    const std::string difference = detail::first_difference(given.plan, mine.plan);
+    const std::string difference = detail::first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
     if (s.dataset != mine.dataset) {
       refuse(
           {"it is of another dataset: ",
@@ -12207,6 +12211,125 @@ inline constexpr detail::take_fn take{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/detail/bit_set.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A set of numbers below a limit, a bit each. `set` may be called from many threads, the rest from one.
+class bit_set {
+ public:
+  bit_set() = default;
+  explicit bit_set(std::uint64_t limit) : words_(static_cast<std::size_t>((limit + 63) / 64), 0) {}
+
+  /// Puts a number in; whether it was there before.
+  bool set(std::uint64_t number) noexcept {
+    const std::atomic_ref<std::uint64_t> word(words_[static_cast<std::size_t>(number / 64)]);
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    return (word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
+  }
+  /// The same where no other thread does.
+  bool set_alone(std::uint64_t number) noexcept {
+    std::uint64_t& word = words_[static_cast<std::size_t>(number / 64)];
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    return (std::exchange(word, word | bit) & bit) != 0;
+  }
+  void clear() noexcept { words_.assign(words_.size(), 0); }
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words_) all += static_cast<std::uint64_t>(std::popcount(word));
+    return all;
+  }
+
+  /// Calls `f(first, count)` for each run of neighbours, in order.
+  template <class F>
+  void for_each_run(F f) const {
+    std::uint64_t begin = 0, length = 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == 0 && length == 0) continue;
+      for (unsigned bit = 0; bit < 64; ++bit) {
+        if ((words_[i] >> bit & 1) != 0) {
+          if (length++ == 0) begin = i * 64 + bit;
+        } else if (length != 0) {
+          f(begin, std::exchange(length, 0));
+        }
+      }
+    }
+    if (length != 0) f(begin, length);
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/consumed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A run of samples of the source that were delivered: `count` of them from number `first` on.
+struct consumed_range {
+  std::uint64_t epoch = 0;  ///< of the source
+  std::uint64_t first = 0, count = 0;
+};
+
+/// Calls `found(consumed_range)` for exactly the samples that were delivered before a state, to all ranks
+/// together, in ascending order within each source epoch: which data went into this model.
+///
+/// Reads no sample; works for the plans of `prove`. One bit of memory a sample and a source epoch that an
+/// epoch of the plan reaches. Throws `error(errc::state)` where the state is not of this plan.
+template <class Source, class... Stages, class Found>
+void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
+  using plan_type = plan<Source, Stages...>;
+  using parts = plan_parts<plan_type>;
+  static_assert(parts::direct && elastic<plan_type> && !parts::has_cursor,
+                "penstock: for_each_consumed needs an elastic plan with a batch, without filter, unbatch, "
+                "shuffle_buffer or forward source");
+  const bool same_data = where.dataset == p.source().fingerprint();
+  if (!same_data || where.sequence != sequence_fingerprint(p))
+    throw error(errc::state, {"this state is not of this plan: ",
+                              detail::first_difference(where.plan, sequence_text(p), same_data)});
+  direct_feed<plan_type> feed(p);
+  const cut& c = feed.mine();
+  const auto& orders = feed.orders();
+  const std::uint64_t samples = p.source().size();
+  if (samples == 0) return;
+  typename direct_feed<plan_type>::binding bound;
+  // One bit set for each source epoch that the plan's epoch at hand reaches.
+  std::vector<std::pair<std::uint64_t, detail::bit_set>> epochs;
+  const auto set_of = [&](std::uint64_t epoch) -> detail::bit_set& {
+    for (auto& known : epochs)
+      if (known.first == epoch) return known.second;
+    return epochs.emplace_back(epoch, detail::bit_set(samples)).second;
+  };
+  const auto flush = [&] {
+    std::sort(epochs.begin(), epochs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [epoch, delivered] : epochs) {
+      const std::uint64_t of = epoch;
+      delivered.for_each_run([&](std::uint64_t first, std::uint64_t count) {
+        found(consumed_range{of, first, count});
+      });
+    }
+    epochs.clear();
+  };
+  for (std::uint64_t epoch = 0; epoch <= where.epoch; ++epoch) {
+    const std::uint64_t steps = epoch < where.epoch ? feed.steps_per_epoch() : where.step;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      feed.seek(epoch, step);
+      const position at = feed.upstream();
+      const std::uint64_t first = at.index * c.global, count = c.count(at.index);
+      orders.rebind(bound, at.epoch, first, first + count);
+      for (std::uint64_t i = first; i < first + count; ++i) {
+        const position sample = bound(i);
+        set_of(sample.epoch).set_alone(sample.index);
+      }
+    }
+    flush();
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/describe.hpp
 
 namespace penstock::inline v0_1 {
@@ -12518,6 +12641,385 @@ template <class Source, class... Stages>
 template <source Source>
 [[nodiscard]] std::string peek(const Source& source, std::uint64_t index = 0) {
   return peek(plan<Source>(source), index);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/proof.hpp
+
+/// Proofs about a plan's order, by arithmetic alone: no sample is read.
+namespace penstock::inline v0_1 {
+
+/// Machines and the ranks on each that get different samples; what `prove` tries.
+struct topology {
+  std::uint64_t nodes = 1, ranks_per_node = 1;
+  [[nodiscard]] std::uint64_t ranks() const noexcept { return nodes * ranks_per_node; }
+};
+
+/// What `prove` looks at.
+struct proof_options {
+  std::uint64_t first_epoch = 0, epochs = 1;
+  /// Steps after which each topology is stopped and the next one in the list goes on.
+  std::vector<std::uint64_t> stops = {};
+  /// Epochs of more positions than this are looked at in `looks` random positions and steps, not in all.
+  std::uint64_t most_positions = std::uint64_t{1} << 28;
+  std::uint64_t looks = 1'000'000;
+  unsigned threads = 1;
+};
+
+/// What was found for one topology.
+struct topology_proof {
+  topology shape;
+  std::uint64_t steps = 0;                     ///< per epoch, on every rank
+  std::uint64_t delivered = 0;                 ///< samples of the first epoch, over all ranks
+  std::uint64_t dropped = 0;                   ///< positions of it that are in no step
+  std::uint64_t padded = 0;                    ///< slots without a sample
+  std::uint64_t least = 0, most = 0, sum = 0;  ///< shards that a node touches; sum over the nodes
+};
+
+/// What `prove` found.
+struct proof {
+  std::uint64_t positions = 0;  ///< of an epoch
+  std::uint64_t samples = 0;    ///< of the source
+  std::uint64_t shards = 0;
+  std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
+  std::uint64_t global = 0;    ///< samples of a global step
+  bool sampled = false;        ///< random positions and steps, not all
+  std::vector<topology_proof> topologies;
+  std::vector<std::string> violations;  ///< the first hundred, a sentence each
+
+  [[nodiscard]] bool holds() const noexcept { return violations.empty(); }
+};
+
+namespace detail {
+
+/// The work of `prove`.
+template <class Plan>
+class prover {
+  using parts = plan_parts<Plan>;
+  using feed_type = direct_feed<Plan>;
+
+ public:
+  prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
+      : plan_(p), feed_(p), options_(options) {
+    const auto& orders = feed_.orders();
+    const cut& c = feed_.mine();
+    made_.positions = orders.size();
+    made_.samples = p.source().size();
+    made_.global = c.global;
+    made_.sampled = orders.size() > options.most_positions;
+    if (made_.sampled && parts::has_cursor)
+      throw error(errc::limit,
+                  {"an epoch of ", orders.size(),
+                   " positions through a shuffle_buffer cannot be proved; raise most_positions"});
+    if (const auto starts = p.source().starts()) starts_ = *starts;
+    if (starts_.size() < 2) starts_ = {0, made_.samples};
+    made_.shards = starts_.size() - 1;
+    for (const topology& shape : shapes) {
+      cut all = c;
+      all.world = shape.ranks();
+      all.rank = 0;
+      all.check();
+      if (all.world > c.global)
+        throw error(errc::argument, {"a global batch of ", c.global, " has no sample for each of ", all.world,
+                                     " ranks; make it larger or leave that topology out"});
+      made_.topologies.push_back({shape});
+    }
+  }
+
+  [[nodiscard]] proof result() {
+    for (std::uint64_t e = 0; e < options_.epochs; ++e) {
+      epoch_ = options_.first_epoch + e;
+      prepare_epoch(e == 0);
+      next_ = 0;
+      run_threads<&prover::prove_topologies>();
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void violation(std::initializer_list<piece> what) {
+    const std::lock_guard lock(guard_);
+    if (made_.violations.size() < 100) made_.violations.push_back(text({"epoch ", epoch_, ": ", text(what)}));
+  }
+
+  template <void (prover::*Work)()>
+  void run_threads() {
+    struct worker {
+      prover* self;
+      joined_thread thread{};
+      void serve() noexcept {
+        try {
+          (self->*Work)();
+        } catch (...) {
+          const std::lock_guard lock(self->guard_);
+          self->failure_ = std::current_exception();
+        }
+      }
+    };
+    const std::unique_ptr<worker[]> workers(new worker[std::max(1u, options_.threads)]);
+    for (unsigned i = 0; i < std::max(1u, options_.threads); ++i) workers[i].self = this;
+    for (unsigned i = 1; i < options_.threads; ++i)
+      workers[i].thread.template start<&worker::serve>(workers[i]);
+    workers[0].serve();
+    for (unsigned i = 1; i < options_.threads; ++i) workers[i].thread.join();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  /// Whether the order takes each sample once; and which shard stands at each position.
+  void prepare_epoch(bool first) {
+    const std::uint64_t n = made_.positions;
+    seen_ = bit_set();
+    shard_of_.clear();
+    if (n == 0) return;
+    const auto& orders = feed_.orders();
+    source_epoch_ = orders.sample_at({epoch_, 0}).epoch;
+    source_epochs_ = made_.sampled ? 1 : orders.sample_at({epoch_, n - 1}).epoch - source_epoch_ + 1;
+    if (!made_.sampled) {
+      seen_ = bit_set(made_.samples * source_epochs_);
+      shard_of_.resize(static_cast<std::size_t>(n));
+      orders.rebind(binding_, epoch_, 0, n);
+      draw_cursor();
+    }
+    next_ = 0;
+    run_threads<&prover::prove_order>();
+    if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - seen_.count();
+  }
+  /// Behind a shuffle_buffer: which position comes when.
+  void draw_cursor() {
+    if constexpr (parts::has_cursor) {
+      const auto& stage = detail::at<parts::in::cursor>(plan_.stages());
+      position_buffer buffer(stage.capacity, stage.seed);
+      buffer.begin(epoch_, made_.positions);
+      drawn_.resize(static_cast<std::size_t>(made_.positions));
+      for (std::uint64_t& ordinal : drawn_) ordinal = buffer.next();
+    }
+  }
+  [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const {
+    if constexpr (parts::has_cursor) return drawn_[static_cast<std::size_t>(index)];
+    return index;
+  }
+  [[nodiscard]] std::uint32_t shard_at(std::uint64_t sample) const {
+    return static_cast<std::uint32_t>(last_not_above(starts_.data(), starts_.size() - 1, sample));
+  }
+
+  void prove_order() {
+    const auto& orders = feed_.orders();
+    constexpr std::uint64_t piece_size = 1 << 16;
+    const std::uint64_t n = made_.positions, looks = made_.sampled ? options_.looks : n;
+    for (std::uint64_t from = next_.fetch_add(piece_size); from < looks; from = next_.fetch_add(piece_size)) {
+      const std::uint64_t end = std::min(looks, from + piece_size);
+      typename feed_type::binding bound = binding_;
+      for (std::uint64_t i = from; i < end; ++i) {
+        const std::uint64_t index = made_.sampled ? mix64(i ^ mix64(epoch_)) % n : i;
+        if (made_.sampled) orders.rebind(bound, epoch_, index, index + 1);
+        const position at = bound(ordinal(index));
+        if (at.index >= made_.samples || (!made_.sampled && at.epoch - source_epoch_ >= source_epochs_)) {
+          violation({"position ", index, " gives sample ", at.index, " of ", made_.samples});
+          continue;
+        }
+        if (!made_.sampled) {
+          shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
+          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index))
+            violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
+        }
+        if (made_.sampled || i % 4096 == 0) {
+          const auto back = orders.position_of(at);
+          if (!back || *back != position{epoch_, ordinal(index)})
+            violation(
+                {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
+        }
+      }
+    }
+  }
+
+  void prove_topologies() {
+    for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1))
+      prove_one(static_cast<std::size_t>(i));
+  }
+
+  void prove_one(std::size_t which) {
+    topology_proof& found = made_.topologies[which];
+    const cut& c = feed_.mine();
+    std::vector<cut> ranks(static_cast<std::size_t>(found.shape.ranks()), c);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      ranks[r].world = ranks.size();
+      ranks[r].rank = r;
+    }
+    feed_type feed = feed_;
+    const std::uint64_t steps = feed.steps_per_epoch();
+    const bool first = epoch_ == options_.first_epoch;
+    std::vector<bit_set> touched;
+    if (first && !made_.sampled)
+      for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
+    bit_set step_seen(made_.sampled ? 0 : c.steps() + 1);
+    bit_set offsets(c.lanes == 1 ? 0 : c.global);
+    std::uint64_t delivered = 0, padded = 0;
+    const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
+    for (std::uint64_t i = 0; i < looks; ++i) {
+      const std::uint64_t step = looks == steps || i == 0 ? i
+                                 : i == 1                 ? steps - 1
+                                                          : mix64(i ^ mix64(which)) % steps;
+      feed.seek(epoch_, step);
+      const position at = feed.upstream();
+      if (!made_.sampled && step_seen.set(at.index) && at.epoch == epoch_)
+        violation({"step ", step, " has the samples of a step before it"});
+      prove_step(ranks, at.index, touched, offsets, delivered, padded, found.shape);
+    }
+    for (const std::uint64_t stop : options_.stops) prove_stop(which, std::min(stop, steps));
+    if (!first) return;
+    found.steps = steps;
+    if (made_.sampled) {
+      const std::uint64_t whole = std::min(steps * c.global, made_.positions);
+      found.delivered = whole;
+      found.dropped = made_.positions - whole;
+      found.padded = c.policy == tail::pad && made_.positions % c.global != 0
+                         ? c.global - made_.positions % c.global
+                         : 0;
+      return;
+    }
+    found.delivered = delivered;
+    found.dropped = made_.positions - std::min(made_.positions, delivered);
+    found.padded = padded;
+    found.least = made_.shards;
+    for (const bit_set& node : touched) {
+      const std::uint64_t count = node.count();
+      found.least = std::min(found.least, count);
+      found.most = std::max(found.most, count);
+      found.sum += count;
+    }
+  }
+
+  /// Whether the ranks' parts of a step are its positions, each once.
+  void prove_step(const std::vector<cut>& ranks, std::uint64_t step, std::vector<bit_set>& touched,
+                  bit_set& offsets, std::uint64_t& delivered, std::uint64_t& padded, const topology& shape) {
+    const cut& any = ranks.front();
+    const std::uint64_t begin = step * any.global, count = any.count(step);
+    std::uint64_t expected = begin, found = 0, least = ~std::uint64_t{0}, most = 0;
+    if (any.lanes != 1) offsets.clear();
+    for (const cut& mine : ranks) {
+      const step_view view = mine.at(step);
+      least = std::min(least, view.slots());
+      most = std::max(most, view.slots());
+      found += view.valid();
+      padded += view.slots() - view.valid();
+      bit_set* const node =
+          touched.empty() ? nullptr : &touched[static_cast<std::size_t>(mine.rank / shape.ranks_per_node)];
+      if (view.contiguous()) {
+        if (view.valid() != 0 && view[0] != expected)
+          violation({"step ", step, " on ", mine.world, " ranks: rank ", mine.rank, " begins at position ",
+                     view[0], ", not ", expected});
+        expected += view.valid();
+        if (node != nullptr)
+          for (std::uint64_t i = 0; i < view.valid(); ++i)
+            node->set_alone(shard_of_[static_cast<std::size_t>(view[0] + i)]);
+        continue;
+      }
+      for (std::uint64_t i = 0; i < view.valid(); ++i) {
+        const std::uint64_t index = view[i];
+        if (index - begin >= count || offsets.set_alone(index - begin))
+          violation({"step ", step, " on ", mine.world, " ranks: position ", index, " of rank ", mine.rank,
+                     " is another step's or another rank's"});
+        if (node != nullptr) node->set_alone(shard_of_[static_cast<std::size_t>(index)]);
+      }
+    }
+    if (found != count)
+      violation({"step ", step, " on ", any.world, " ranks has ", found, " samples, not ", count});
+    if (most - least > 1)
+      violation({"step ", step, " on ", any.world, " ranks: one has ", most, " slots and another ", least});
+    if (count != 0) {
+      const std::uint64_t index = begin + mix64(step) % count;
+      const auto place = any.slot_of(index);
+      if (!place || place->step != step ||
+          ranks[static_cast<std::size_t>(place->rank)].index_of(step, place->slot) != index)
+        violation({"position ", index, " is in another slot than its inverse says"});
+    }
+    delivered += found;
+  }
+
+  /// A state of this topology on the next one.
+  void prove_stop(std::size_t which, std::uint64_t stop) {
+    const topology_proof& next = made_.topologies[(which + 1) % made_.topologies.size()];
+    feed_type before = feed_, after = feed_;
+    before.seek(epoch_, stop);
+    state where;
+    where.epoch = before.epoch();
+    where.step = before.step();
+    where.world = made_.topologies[which].shape.ranks();
+    if constexpr (parts::has_cursor) {
+      before.limit(epoch_ + 2);
+      before.settle();
+      where.taken = before.cursor().taken();
+      where.given = before.cursor().given();
+      where.held.assign(before.cursor().held().begin(), before.cursor().held().end());
+    }
+    const std::string_view wrong = after.wrong_with(where);
+    after.seek(where.epoch, where.step);
+    if (!wrong.empty() || after.epoch() != before.epoch() || after.step() != before.step() ||
+        after.upstream() != before.upstream())
+      violation({"stopped after step ", stop, " on ", where.world, " ranks, ", next.shape.ranks(),
+                 " ranks go on elsewhere", wrong.empty() ? "" : ": ", wrong});
+  }
+
+  const Plan& plan_;
+  feed_type feed_;
+  proof_options options_;
+  proof made_;
+  std::uint64_t epoch_ = 0, source_epoch_ = 0, source_epochs_ = 1;
+  std::vector<std::uint64_t> starts_, drawn_;
+  typename feed_type::binding binding_;
+  bit_set seen_;
+  std::vector<std::uint32_t> shard_of_;
+  std::atomic<std::uint64_t> next_{0};
+  std::mutex guard_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace detail
+
+/// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
+/// once; each global step is the same set of positions, every one with exactly one rank; all ranks have the
+/// same number of steps, and parts that differ by at most one slot; a state of one topology is the same place
+/// on the next. Counts what is dropped, padded and left out, and the shards that each node touches.
+///
+/// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
+/// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
+/// Reads no sample. Memory: 5 bytes a position, or with `sampled` O(shards). Time: about 0.1 us a position
+/// and topology, over `threads`. Throws `error(errc::argument)` for more ranks than a global step has
+/// samples.
+///
+///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
+///     if (!found.holds()) std::cerr << to_string(found);
+template <class Source, class... Stages>
+[[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
+                          const proof_options& options = {}) {
+  using plan_type = plan<Source, Stages...>;
+  static_assert(
+      plan_parts<plan_type>::direct,
+      "penstock: prove needs batches that are known without reading samples: no filter, unbatch or forward "
+      "source, and a batch");
+  static_assert(elastic<plan_type>,
+                "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
+  return detail::prover<plan_type>(p, shapes, options).result();
+}
+
+/// What was found, as a table for people and the violations, a line each.
+template <class = void>
+[[nodiscard]] std::string to_string(const proof& p) {
+  std::string report =
+      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
+                    " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
+  if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
+  for (const topology_proof& t : p.topologies) {
+    detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
+                            t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
+    if (!p.sampled && t.shape.nodes != 0)
+      detail::append(report, {", shards touched by a node: ", t.least, " to ", t.most, ", ",
+                              t.sum / t.shape.nodes, " on average"});
+    report += '\n';
+  }
+  for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
+  return report += p.holds() ? "holds\n" : "does not hold\n";
 }
 
 }  // namespace penstock::inline v0_1

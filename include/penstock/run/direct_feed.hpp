@@ -101,6 +101,8 @@ class direct_feed {
     }
     cursor_place_ = {no_epoch, 0};
   }
+  /// The upstream epoch and global step of the next step: through `steps(n)` and the orders after batch.
+  [[nodiscard]] position upstream() const { return locate(); }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";

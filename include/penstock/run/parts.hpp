@@ -189,15 +189,17 @@ std::string sequence_text(const Plan& p) {
 
 namespace detail {
 
-/// Where two texts of `sequence_text` part: "it has X where this plan has Y".
+/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// otherwise.
 [[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
-                                                                 std::string_view ours) {
+                                                                 std::string_view ours, bool same_data) {
   const auto cut = [](std::string_view& rest) {
     const std::size_t end = std::min(rest.find(" | "), rest.size());
     const std::string_view word = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 3, rest.size()));
     return word;
   };
+  if (same_data) cut(theirs), cut(ours);
   while (!theirs.empty() || !ours.empty()) {
     const std::string_view there = cut(theirs), here = cut(ours);
     if (there != here)

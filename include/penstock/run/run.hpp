@@ -389,7 +389,7 @@ class run {
     const penstock::state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
     if (s.version > penstock::state::current_version) refuse({"it is of version ", s.version});
     if (!resumable<Plan>) refuse({"the source can only be read forward and cannot go to a place"});
-    const std::string difference = detail::first_difference(given.plan, mine.plan);
+    const std::string difference = detail::first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
     if (s.dataset != mine.dataset) {
       refuse(
           {"it is of another dataset: ",

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/proof.hpp>
+
+#include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+
+#include "support/catch.hpp"
+#include "support/order_input.hpp"
+#include "support/test_data.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+constexpr auto identity = [](std::uint64_t i) { return i; };
+
+std::vector<std::uint64_t> uneven_starts(std::uint64_t shards) {
+  std::vector<std::uint64_t> starts{0};
+  for (std::uint64_t i = 0; i < shards; ++i) starts.push_back(starts.back() + ps::mix64(i) % 40);
+  return starts;
+}
+
+auto shards_of(std::uint64_t count) {
+  const auto starts = uneven_starts(count);
+  return ps::generated(starts.back(), identity, starts);
+}
+
+const std::vector<ps::topology> many{{1, 1}, {2, 8}, {3, 5}, {8, 8}, {7, 1}, {1, 64}};
+
+/// An order that is wrong in a way: for the prover to find out.
+template <int How>
+struct wrong_order {
+  struct bound {
+    std::uint64_t epoch = 0, n = 0;
+    [[nodiscard]] ps::position operator()(std::uint64_t index) const {
+      if (How == 0 && index == 5) return {epoch, 4};      // a sample twice
+      if (How == 1 && index == 5) return {epoch, n + 3};  // no sample at all
+      return {epoch, index};
+    }
+  };
+  std::uint64_t n;
+  [[nodiscard]] std::uint64_t size() const { return n; }
+  [[nodiscard]] ps::order_input output() const { return {n, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, n}; }
+  [[nodiscard]] std::optional<ps::position> position_of(ps::position at) const {
+    if (How == 2) return ps::position{at.epoch, at.index + 1};  // no inverse
+    return at;
+  }
+};
+template <int How>
+struct wrong_stage {
+  using penstock_part = ps::order_tag;
+  static constexpr std::string_view stage_name = "wrong";
+  [[nodiscard]] wrong_order<How> make(ps::order_input in) const { return {in.size}; }
+  [[nodiscard]] std::string describe() const { return "wrong"; }
+};
+
+}  // namespace
+
+TEST_CASE("run/proof: plans that keep their promise") {
+  ps::proof_options options{.epochs = 3, .stops = {0, 1, 7, 1'000'000}, .threads = 2};
+  const auto holds = [&](const auto& plan) {
+    const ps::proof found = ps::prove(plan, many, options);
+    INFO(to_string(found));
+    CHECK(found.holds());
+    for (const auto& t : found.topologies) {
+      CHECK(t.steps == found.topologies[0].steps);
+      CHECK(t.delivered + t.dropped == found.positions);
+      CHECK(t.most <= found.shards);
+      CHECK(t.least <= t.most);
+    }
+    return found;
+  };
+  const auto source = shards_of(50);
+  const std::uint64_t n = source.size();
+  for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
+    const ps::proof found = holds(source | ps::shuffle(1) | ps::global_batch(64, policy));
+    CHECK(found.positions == n);
+    CHECK(found.left_out == 0);
+    CHECK(found.shards == 50);
+    CHECK(found.topologies[0].dropped == (policy == ps::tail::drop ? n % 64 : 0));
+    CHECK(found.topologies[0].padded == (policy == ps::tail::pad ? 64 - n % 64 : 0));
+    CHECK(found.topologies[0].sum == 48);  // one node reads everything; two shards are empty
+    holds(source | ps::shuffle(1, ps::window(4), ps::lanes(16)) | ps::shard(0, 4) | ps::batch(16, policy));
+  }
+  CHECK(holds(source | ps::skip(5) | ps::take(100) | ps::shuffle(3) | ps::global_batch(64)).left_out ==
+        n - 100);
+  holds(source | ps::shuffle(3) | ps::repeat(3) | ps::global_batch(64));
+  holds(source | ps::shuffle_buffer(20) | ps::shard(0, 1) | ps::global_batch(64));
+  holds(source | ps::global_batch(64) | ps::take(3));
+  holds(ps::generated(0, identity) | ps::global_batch(64));
+  holds(ps::generated(1, identity) | ps::shuffle(1) | ps::global_batch(64));
+
+  options.most_positions = 10;
+  options.looks = 2000;
+  CHECK(holds(source | ps::shuffle(1) | ps::global_batch(64)).sampled);
+  options.epochs = 1;
+  CHECK(holds(source | ps::shuffle(3) | ps::repeat() | ps::global_batch(64)).sampled);
+}
+
+TEST_CASE("run/proof: lanes keep a node in its part of the shards") {
+  const auto source = ps::generated(64'000, identity, [] {
+    std::vector<std::uint64_t> starts;
+    for (std::uint64_t s = 0; s <= 640; ++s) starts.push_back(s * 100);
+    return starts;
+  }());
+  const std::vector<ps::topology> eight{{8, 8}};
+  const auto near =
+      ps::prove(source | ps::shuffle(1, ps::window(4), ps::lanes(64)) | ps::global_batch(512), eight);
+  const auto far = ps::prove(source | ps::shuffle(1, ps::window(4)) | ps::global_batch(512), eight);
+  INFO(to_string(near) << to_string(far));
+  CHECK(near.topologies[0].most <= 640 / 8 * 11 / 10);
+  CHECK(far.topologies[0].least > 500);
+}
+
+TEST_CASE("run/proof: what is wrong is found") {
+  const auto source = ps::generated(100, identity);
+  const auto broken = [&](const auto& plan, const char* why) {
+    const ps::proof found = ps::prove(plan, many);
+    CHECK_FALSE(found.holds());
+    CHECK_THAT(to_string(found), penstock_test::contains(why));
+    CHECK_THAT(to_string(found), penstock_test::contains("does not hold"));
+  };
+  broken(source | wrong_stage<0>() | ps::global_batch(64),
+         "sample 4 stands at position 5 and at an earlier one");
+  broken(source | wrong_stage<1>() | ps::global_batch(64), "position 5 gives sample 103 of 100");
+  broken(source | wrong_stage<2>() | ps::global_batch(64), "says that it stands elsewhere");
+  // PyTorch's sampler fills the last step up with samples it has given already.
+  broken(source | ps::distributed_sampler({.num_replicas = 7, .seed = 1}) | ps::global_batch(64),
+         "at an earlier one");
+  const ps::proof again = ps::prove(source | ps::global_batch(64) | ps::repeat(2), many);
+  CHECK(again.holds());
+
+  CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(63), many),
+                    penstock_test::contains("no sample for each of 64 ranks"));
+  CHECK_THROWS_WITH(
+      ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
+      penstock_test::contains("cannot be proved"));
+}
