@@ -54,6 +54,7 @@ install_missing() {
     command -v aarch64-linux-gnu-g++ >/dev/null || optional+=(g++-aarch64-linux-gnu)
     command -v s390x-linux-gnu-g++ >/dev/null || optional+=(g++-s390x-linux-gnu)
     command -v qemu-s390x >/dev/null || optional+=(qemu-user)
+    [ -x /usr/sbin/slurmctld ] || optional+=(slurm-wlm)
   fi
   if [ "$1" != build ]; then
     have_header zlib.h || wanted+=(zlib1g-dev)

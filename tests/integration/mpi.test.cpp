@@ -270,6 +270,16 @@ TEST_CASE("integration/mpi: other data, order, number or place is one sentence o
     CHECK_THAT(refused(run), penstock_test::contains(name) && penstock_test::contains("step 1 of epoch 0") &&
                                  penstock_test::contains("step 2 of epoch 0"));
   }
+  SECTION("a process that comes back with another world, in the middle of a run") {
+    const auto loader = loader_of(here);
+    auto run = loader.open();
+    static_cast<void>(run.next());
+    const auto other = loader_of(world_with(rank(), size() + 1));
+    auto back = rank() == last ? other.open(run.state()) : loader.open(run.state());
+    CHECK_THAT(refused(back),
+               penstock_test::contains("process " + std::to_string(last) + " says that the world has " +
+                                       std::to_string(size() + 1) + " ranks"));
+  }
   SECTION("groups of other sizes") {
     if (size() != 4) return;
     const auto part = rank() == last ? here.replicated(4) : here.replicated(2);

@@ -27,12 +27,13 @@ def totals(said):
     return sum(b for b, _ in found), sum(t for _, t in found), len(found)
 
 
-def task(program, pattern, number, count, first=0, by=1, **more):
+def task(program, pattern, number, count, first=0, by=1, arguments=None, **more):
     """One task of a job array, as Slurm would start it in a batch script."""
     array = {"SLURM_ARRAY_TASK_ID": first + number * by, "SLURM_ARRAY_TASK_COUNT": count,
              "SLURM_ARRAY_TASK_MIN": first, "SLURM_ARRAY_TASK_MAX": first + (count - 1) * by,
              "SLURM_ARRAY_TASK_STEP": by, "SLURM_PROCID": 0, "SLURM_NTASKS": 1} | more
-    return subprocess.run([program, "--shards", pattern], capture_output=True, text=True, check=False,
+    command = [str(word) for word in (program, *(arguments or ("--shards", pattern)))]
+    return subprocess.run(command, capture_output=True, text=True, check=False,
                           env=launch.environment() | {k: str(v) for k, v in array.items()})
 
 
