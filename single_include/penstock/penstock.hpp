@@ -790,6 +790,14 @@ struct position {
   friend constexpr auto operator<=>(const position&, const position&) = default;
 };
 
+/// A place in a source that can only be read forward: how many samples of which shard were given.
+struct source_mark {
+  std::uint64_t shard = 0;
+  std::uint64_t sample = 0;
+
+  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
+};
+
 /// Where an element came from: its position, and which part of it where a stage made several of one.
 struct origin {
   position at;
@@ -2021,7 +2029,7 @@ consteval void explain() {
                 "it or the require");
   static_assert(M != mistake::lost_by_shuffle_buffer,
                 "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
-                "shard also elastic); use "
+                "shard also elastic, over a forward source resumable); use "
                 "shuffle(seed, window(w)), or put shuffle_buffer before shard");
   static_assert(M != mistake::lost_by_decider,
                 "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
@@ -2291,6 +2299,8 @@ consteval chain_facts source_facts() {
   if (f.forward) {
     auto lost =
         guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+    if constexpr (requires { requires Source::seekable; })
+      lost = guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
     f.lose(lost, mistake::lost_by_forward);
   }
   return f;
@@ -5001,6 +5011,7 @@ struct payload : placement<Binding> {
   Columns columns;
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
+  std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
   std::vector<position> gathered;      // batches made of chunks: where each row came from
   Transfer transfer;
   bool transferred = false;
@@ -5696,6 +5707,7 @@ struct state {
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
+  std::vector<std::uint64_t> front;    ///< forward sources: where the source and the orders on it stand
   std::string plan;                    ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: those of ranks 0, 1, ...
 
@@ -5764,6 +5776,11 @@ template <class = void>
   text += ", \"held\": [";
   for (std::size_t i = 0; i < s.held.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.held[i], '"'});
   text += "], ";
+  if (!s.front.empty()) {
+    text += "\"front\": [";
+    for (std::size_t i = 0; i < s.front.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.front[i], '"'});
+    text += "], ";
+  }
   if (!s.ranks.empty()) {
     text += "\"ranks\": [";
     for (std::size_t i = 0; i < s.ranks.size(); ++i)
@@ -5808,6 +5825,12 @@ class state_reader {
     name("held");
     list([&] { s.held.push_back(number()); });
     expect(',');
+    if (is_name("front")) {
+      name("front");
+      list([&] { s.front.push_back(number()); });
+      if (s.front.empty()) fail("a number in \"front\"");
+      expect(',');
+    }
     if (depth == 0 && is_name("ranks")) {
       name("ranks");
       list([&] { s.ranks.push_back(object(1)); });
@@ -5954,6 +5977,7 @@ template <class = void>
     merged.ranks.back().plan.clear();
   }
   merged.held.clear();
+  merged.front.clear();
   return merged;
 }
 
@@ -6041,6 +6065,9 @@ class chunk_feed {
       return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
+    if (s.front.empty() ? parts::forward && s.ordinal != 0 : !parts::forward)
+      return "where the source stands does not go with its samples";
+    if (parts::forward) return {};  // nobody knows how many there are
     if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size)
       return "it has more samples than the data";
     if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
@@ -6160,14 +6187,44 @@ class chunk_feed {
 /// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
 namespace penstock::inline v0_1 {
 
+/// The next number of those that a front saved.
+[[nodiscard]] inline std::uint64_t take_place(std::span<const std::uint64_t>& places) {
+  if (places.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t place = places.front();
+  places = places.subspan(1);
+  return place;
+}
+
+/// A front, or a reader, that can say where it stands and go there.
+template <class T>
+concept saving_front = requires(const T& front, std::vector<std::uint64_t>& places) { front.save(places); };
+/// A reader that can.
+template <class T>
+concept marking_reader = requires(const T& reader) { reader.mark(); };
+
 /// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
-/// end.
+/// end. `save(places)` appends where it stands, `load(epoch, places)` takes as many away and goes there.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
+  void save(std::vector<std::uint64_t>& places) const
+    requires marking_reader<Reader>
+  {
+    const source_mark at = reader_.mark();
+    places.push_back(at.shard);
+    places.push_back(at.sample);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires marking_reader<Reader>
+  {
+    source_mark there;
+    there.shard = take_place(places);
+    there.sample = take_place(places);
+    reader_.seek(epoch, there);
+  }
 
  private:
   Reader reader_;
@@ -6188,6 +6245,19 @@ class take_front {
     return true;
   }
 
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(given_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    given_ = take_place(places);
+  }
+
  private:
   Up up_;
   std::uint64_t count_, given_ = 0;
@@ -6206,6 +6276,19 @@ class skip_front {
     for (; left_ != 0; --left_)
       if (!up_.next(item)) return false;
     return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(left_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    left_ = take_place(places);
   }
 
  private:
@@ -6238,6 +6321,22 @@ class repeat_front {
     return false;
   }
 
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    places.push_back(round_);
+    places.push_back(empty_ ? 1 : 0);
+    up_.save(places);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    first_ = times_ ? epoch * *times_ : 0;
+    round_ = take_place(places);
+    empty_ = take_place(places) != 0;
+    up_.load(first_ + round_, places);
+  }
+
  private:
   [[nodiscard]] bool more() const { return !times_ || round_ < *times_; }
 
@@ -6261,6 +6360,19 @@ class shard_front {
       if (!up_.next(item)) return false;
     skip_ = part_.size - 1;
     return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(skip_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    skip_ = take_place(places);
   }
 
  private:
@@ -6546,8 +6658,12 @@ class serial_front {
  public:
   serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
 
-  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew.
-  void restart() noexcept { epoch_ = no_epoch; }
+  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
+  /// front said that it stood.
+  void restart(std::span<const std::uint64_t> places = {}) {
+    begin_at_.assign(places.begin(), places.end());
+    epoch_ = no_epoch;
+  }
   /// Lets all who wait go, for good; the ring has been stopped before.
   void stop() noexcept {
     turn_.store(stop_turn, std::memory_order_seq_cst);
@@ -6556,12 +6672,13 @@ class serial_front {
 
   /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
   /// the run was stopped. `failed(n)`
+  /// `after` is where the front stands then, where it can be resumed. `failed(n)`
   /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
   /// its turn to come.
   template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
-                                Waited waited) noexcept {
+                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();
     while (true) {
@@ -6576,7 +6693,7 @@ class serial_front {
     if (!abandoned) {
       try {
         if (epoch_ != epoch) {
-          front_.rewind(epoch);
+          go_to(epoch);
           epoch_ = epoch;
           ended_ = false;
         }
@@ -6586,6 +6703,12 @@ class serial_front {
             ++count;
           else
             ended_ = true;
+        }
+        if constexpr (saves) {
+          if (after != nullptr) {
+            after->clear();
+            front_.save(*after);
+          }
         }
       } catch (...) {
         failed(count);
@@ -6599,13 +6722,31 @@ class serial_front {
     return &items;
   }
 
+  /// Whether the front can say where it stands.
+  static constexpr bool saves = saving_front<Front>;
+
  private:
+  void go_to(std::uint64_t epoch) {
+    if constexpr (saves) {
+      if (!begin_at_.empty()) {
+        const std::vector<std::uint64_t> places = std::exchange(begin_at_, {});
+        std::span<const std::uint64_t> rest = places;
+        front_.load(epoch, rest);
+        if (!rest.empty())
+          throw error(errc::state, "the state has too many places of the source; it was edited");
+        return;
+      }
+    }
+    front_.rewind(epoch);
+  }
+
   static constexpr std::uint32_t stop_turn = 0xffffffffu;
   static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
   Front front_;
   std::vector<std::vector<Item>> items_;
   std::atomic<std::uint32_t> turn_{0};
+  std::vector<std::uint64_t> begin_at_;
   std::uint64_t epoch_ = no_epoch;
   bool ended_ = false;
 };
@@ -6669,7 +6810,7 @@ struct device_of<Plan, true> {
 struct no_front {
   no_front(no_front, std::size_t) {}
   no_front() = default;
-  void restart() const noexcept {}
+  void restart(std::span<const std::uint64_t> = {}) const noexcept {}
   void stop() const noexcept {}
 };
 
@@ -6787,7 +6928,7 @@ class direct_feed {
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
-    if (s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
+    if (!s.front.empty() || s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
       return "it counts samples where only batches are counted";
     if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
     if constexpr (parts::has_cursor) {
@@ -8150,14 +8291,15 @@ class engine {
   /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
   void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
-  /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
+  /// Drops what was opened, and begins again where `seek(feed)` puts the feed, and `front` the source's.
   template <class F>
-  void reposition(F&& seek) {
+  void reposition(F&& seek, std::span<const std::uint64_t> front = {}) {
     abandon_.store(true, std::memory_order_relaxed);
     while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
     abandon_.store(false, std::memory_order_relaxed);
     seek(feed_);
-    if (delivered_ == opened_) front_.restart();  // else the run was stopped, and workers may still be in it
+    // else the run was stopped, and workers may still be in it
+    if (delivered_ == opened_) front_.restart(front);
     trail_ = feed_;
     if constexpr (hints) ahead_.restart(feed_);
   }
@@ -8410,7 +8552,8 @@ class engine {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
             turn = watch_.now();
             watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
-          });
+          },
+          &p.after);
       watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
@@ -8768,20 +8911,23 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(state s) {
     drop();
-    engine.reposition([&](auto& feed) {
-      if constexpr (!parts::batched && !parts::decided && !parts::forward) {
-        if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
-          s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
-          s.rows = s.given = 0;
-          s.held.clear();
-        }
-      }
-      feed.seek(s.epoch, s.pass, s.ordinal);
-      if constexpr (parts::has_cursor && !parts::forward) {
-        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
-      }
-    });
+    engine.reposition(
+        [&](auto& feed) {
+          if constexpr (!parts::batched && !parts::decided && !parts::forward) {
+            if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
+              s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
+              s.rows = s.given = 0;
+              s.held.clear();
+            }
+          }
+          feed.seek(s.epoch, s.pass, s.ordinal);
+          if constexpr (parts::has_cursor && !parts::forward) {
+            if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+          }
+        },
+        s.front);
     begin_pass();
+    front_at_ = std::move(s.front);
     step_ = s.step;
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
@@ -8801,11 +8947,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (filling_ == nullptr) {
       engine.trail().settle();
       write_place(s, engine.trail(), here());
+      s.front = front_at_;
     } else {  // a batch was begun and not ended: the place before it
       auto before = engine.trail();
       before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
       before.settle();
       write_place(s, before, mark_);
+      s.front = mark_front_;
     }
   }
 
@@ -8905,6 +9053,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     const std::uint64_t inputs = chunk_->parts[0].valid;
     if (!last) {
       engine.trail().advance(inputs);
+      if constexpr (parts::forward) std::swap(front_at_, chunk_->after);  // a chunk's memory is used again
       drop_chunk();
       row_ = 0;
     } else if (parts::forward) {
@@ -8925,6 +9074,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
+    front_at_.clear();
   }
   void check_pass() {
     if (!across_passes || passed_ != 0) return;
@@ -8969,6 +9119,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       mark_ = here();
+      if constexpr (parts::forward) mark_front_ = front_at_;
       if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
       try {
@@ -9076,6 +9227,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* filling_ = nullptr;  // a batch that is begun
   std::uint64_t room_ = 0;           // rows it has memory for
   place mark_{};                     // where it began
+  // Forward sources: where the front stood before the chunk at hand, and before the batch that is begun.
+  std::vector<std::uint64_t> front_at_, mark_front_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -12496,6 +12649,9 @@ concept indexed_source =
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
 ///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
 ///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+/// A source whose `seekable` is true can be resumed; its reader also has
+///   mark() -> source_mark         what was given of the shard at hand
+///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
@@ -18519,14 +18675,21 @@ class shard_stream {
  public:
   static constexpr bool forward = true;
 
+  /// Whether a path is the standard input, or a file that can be read only once.
+  [[nodiscard]] static bool is_pipe(const std::string& path) {
+    struct stat status {};
+    return path == "-" ||
+           (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+  }
+
   /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
   /// asks, for messages.
   void open(const std::string& path, std::atomic<bool>& used, std::string_view reader = "webdataset_stream") {
     close();
     const bool standard_input = path == "-";
+    const bool pipe = is_pipe(path);
     struct stat status {};
-    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
-    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+    if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
       throw error(errc::io, "this is a folder; name the shards in it");
     if (pipe && used.exchange(true)) {
       throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
@@ -20097,9 +20260,9 @@ struct webdataset_stream_options {
   std::uint64_t limit = 1_GiB;
 };
 
-/// The source that `webdataset_stream` makes.
-template <unpacker... Unpack>
-class webdataset_stream_source {
+/// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
+template <bool Files, unpacker... Unpack>
+class basic_webdataset_stream {
   struct shared {
     shared(std::vector<std::string> given, webdataset_stream_options chosen)
         : names(std::move(given)), used(names.size()), options(chosen) {}
@@ -20111,7 +20274,8 @@ class webdataset_stream_source {
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;
-  static constexpr std::string_view source_name = "webdataset_stream";
+  static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
+  static constexpr bool seekable = Files;
 
   class reader {
    public:
@@ -20120,7 +20284,10 @@ class webdataset_stream_source {
         const std::string& url = set_->names[shard_];
         try {
           if (!state_->open) open(url);
-          if (read_sample(e, url)) return true;
+          if (read_sample(e, url)) {
+            ++given_;
+            return true;
+          }
         } catch (error& problem) {
           shard_ = set_->names.size();
           problem.in_file(url);
@@ -20129,16 +20296,39 @@ class webdataset_stream_source {
           throw;
         }
         ++shard_;
+        given_ = 0;
       }
       return false;
     }
     void rewind(std::uint64_t) noexcept {
       state_->close();
       shard_ = 0;
+      given_ = 0;
+    }
+    [[nodiscard]] source_mark mark() const noexcept
+      requires Files
+    {
+      return {shard_, given_};
+    }
+    /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+    void seek(std::uint64_t epoch, source_mark place)
+      requires Files
+    {
+      rewind(epoch);
+      const std::uint64_t shards = set_->names.size();
+      if (place.shard > shards || (place.shard == shards && place.sample != 0))
+        throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
+      shard_ = static_cast<std::size_t>(place.shard);
+      for (element passed; given_ != place.sample;) {
+        if (next(passed) && shard_ == place.shard) continue;
+        throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                                  " samples of which the state speaks; it was changed"})
+            .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+      }
     }
 
    private:
-    friend class webdataset_stream_source;
+    friend class basic_webdataset_stream;
     using stream = detail::tar::shard_stream<Unpack...>;
 
     // Stays where it is when the reader is moved: the walk refers to the input.
@@ -20160,7 +20350,9 @@ class webdataset_stream_source {
     explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
 
     void open(const std::string& url) {
-      state_->input.open(url, set_->used[shard_]);
+      if (Files && stream::is_pipe(url))
+        throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
+      state_->input.open(url, set_->used[shard_], source_name);
       state_->walk.restart();
       state_->open = true;
     }
@@ -20203,15 +20395,16 @@ class webdataset_stream_source {
     std::shared_ptr<shared> set_;
     std::unique_ptr<state> state_;
     std::size_t shard_ = 0;
+    std::uint64_t given_ = 0;  // samples of the shard at hand
   };
 
-  webdataset_stream_source(std::vector<std::string> names, webdataset_stream_options options)
+  basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
       : set_(std::make_shared<shared>(std::move(names), options)) {
     if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
   }
 
   [[nodiscard]] std::string describe() const {
-    return "webdataset_stream(" +
+    return std::string(source_name) + "(" +
            (set_->names.size() == 1
                 ? set_->names.front()
                 : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
@@ -20230,26 +20423,36 @@ class webdataset_stream_source {
   std::shared_ptr<shared> set_;
 };
 
-/// Shards in the WebDataset format, read once from the beginning to the end: for archives that are compressed
-/// as a whole, and for pipes. Where shards are plain files, `webdataset` can do more: shuffle, resume, read
-/// in parallel.
+/// What `webdataset_stream` makes.
+template <unpacker... Unpack>
+using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
+/// What `webdataset_pipe` makes.
+template <unpacker... Unpack>
+using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
+
+/// Shards in the WebDataset format, read from the beginning to the end: for archives that are compressed
+/// as a whole; `webdataset_pipe` is the same for pipes. Where shards are plain files, `webdataset` can do
+/// more: shuffle, go on with other ranks, read in parallel.
 ///
 ///     webdataset_stream("train-{0000..0127}.tar")
 ///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
-///     webdataset_stream("-")                                                 what another program writes
+///     webdataset_pipe("-")                                                   what another program writes
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, FIFOs, or "-" for the
-/// standard input; the unpackers that may be needed, as template arguments. How a shard is packed is seen
-/// from its first bytes; its name says nothing. Out: open samples that own their bytes: the same keys,
-/// members, bytes and order as those of `webdataset`.
-/// Kind: a forward source: deterministic only. One shard is open at a time. A pipe can be read once.
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, for
+/// `webdataset_pipe` also FIFOs and "-" for the standard input; the unpackers that may be needed, as template
+/// arguments. How a shard is packed is seen from its first bytes; its name says nothing. Out: open samples
+/// that own their bytes: the same keys, members, bytes and order as those of `webdataset`.
+/// Kind: a forward source: deterministic, and of files resumable: a run that goes on opens the shard where it
+/// stood and reads the samples of it that were delivered once more; shards before it are not touched. One
+/// shard is open at a time. A pipe can be read once.
 /// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
 /// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
 /// Threads: one reads at a time, all evaluate. Who reads a pipe waits for its writer, also when the run is
 /// given up.
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
-/// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
+/// errc::argument for a shard that is packed in a way of which there is no unpacker, and for a pipe given to
+/// `webdataset_stream`, with what to write;
 /// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
 /// that was read before.
 /// Source: webdataset, tariterators.py.
@@ -20270,6 +20473,21 @@ template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
                                                                     webdataset_stream_options options = {}) {
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+/// Shards from pipes: see `webdataset_stream`. Not resumable: nobody can go back in a pipe.
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
+                                                                webdataset_stream_options options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+}
+
+/// The same for a list of paths, which are taken as they are.
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
+                                                                webdataset_stream_options options = {}) {
+  return {std::move(paths), options};
 }
 
 }  // namespace penstock::inline v0_1
@@ -21163,8 +21381,9 @@ namespace penstock::inline v0_1 {
 /// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still
 /// evaluated in parallel; over a source that can only be read forward it holds samples, still encoded. An
 /// epoch drains the buffer. Loses `indexed`;
-/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch,
-/// ordinal).
+/// after `shard` it mixes this rank's samples and loses `elastic`; over a source that can only be read
+/// forward it loses `resumable`, since the samples it holds may be from anywhere before. What is drawn is
+/// keyed by (seed, epoch, ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
 ///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
@@ -21177,8 +21396,10 @@ struct shuffle_buffer_stage {
   std::uint64_t seed = 0;
 
   static consteval guarantee_set loses(place where) {
-    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic)
-                             : guarantee_set(guarantee::indexed);
+    guarantee_set lost(guarantee::indexed);
+    if (where.after_shard) lost = lost.with(guarantee_set(guarantee::elastic));
+    if (where.forward) lost = lost.with(guarantee_set(guarantee::resumable));  // it holds samples
+    return lost;
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});

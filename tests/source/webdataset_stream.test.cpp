@@ -264,7 +264,7 @@ TEST_CASE("source/webdataset_stream: a FIFO is read once, and says so when it is
   // more padding than a pipe holds
   tar.member("a.txt", "1").member("b.bin", std::string(300'000, 'x')).end(40);
   std::thread writer([&] { tar.save(path); });
-  const auto data = webdataset_stream(path);
+  const auto data = penstock::webdataset_pipe(path);
   auto reader = data.open();
   decltype(data)::element sample;
   CHECK(penstock_test::rest_of(reader, sample) ==
@@ -286,7 +286,7 @@ TEST_CASE("source/webdataset_stream: the standard input") {
   std::FILE* const file = std::fopen((dir / "t.tar").c_str(), "rb");
   REQUIRE(file != nullptr);
   ::dup2(::fileno(file), STDIN_FILENO);
-  const auto data = webdataset_stream("-");
+  const auto data = penstock::webdataset_pipe("-");
   const auto lines = forward_listing(data);
   const auto again = failure_in([&] { (void)forward_listing(data); });
   if (saved >= 0) {
@@ -371,7 +371,7 @@ TEST_CASE("source/webdataset_stream: a second epoch over a pipe is an error of t
   const std::string path = (dir / "pipe").string();
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   std::thread writer([&] { raw_tar().member("1.cls", "1").member("2.cls", "2").end().save(path); });
-  const auto plan = webdataset_stream(path) | penstock::repeat(2) |
+  const auto plan = penstock::webdataset_pipe(path) | penstock::repeat(2) |
                     penstock::decode<penstock::field<"cls", penstock::integer>> | penstock::batch(2);
   int seen = 0;
   const auto e = failure_in([&] {

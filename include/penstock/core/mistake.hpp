@@ -158,7 +158,7 @@ consteval void explain() {
                 "it or the require");
   static_assert(M != mistake::lost_by_shuffle_buffer,
                 "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
-                "shard also elastic); use "
+                "shard also elastic, over a forward source resumable); use "
                 "shuffle(seed, window(w)), or put shuffle_buffer before shard");
   static_assert(M != mistake::lost_by_decider,
                 "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "

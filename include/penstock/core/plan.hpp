@@ -93,6 +93,8 @@ consteval chain_facts source_facts() {
   if (f.forward) {
     auto lost =
         guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+    if constexpr (requires { requires Source::seekable; })
+      lost = guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
     f.lose(lost, mistake::lost_by_forward);
   }
   return f;

@@ -14,6 +14,14 @@ struct position {
   friend constexpr auto operator<=>(const position&, const position&) = default;
 };
 
+/// A place in a source that can only be read forward: how many samples of which shard were given.
+struct source_mark {
+  std::uint64_t shard = 0;
+  std::uint64_t sample = 0;
+
+  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
+};
+
 /// Where an element came from: its position, and which part of it where a stage made several of one.
 struct origin {
   position at;

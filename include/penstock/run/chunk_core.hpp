@@ -142,20 +142,23 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Goes to a place; drops what was begun.
   void seek(state s) {
     drop();
-    engine.reposition([&](auto& feed) {
-      if constexpr (!parts::batched && !parts::decided && !parts::forward) {
-        if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
-          s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
-          s.rows = s.given = 0;
-          s.held.clear();
-        }
-      }
-      feed.seek(s.epoch, s.pass, s.ordinal);
-      if constexpr (parts::has_cursor && !parts::forward) {
-        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
-      }
-    });
+    engine.reposition(
+        [&](auto& feed) {
+          if constexpr (!parts::batched && !parts::decided && !parts::forward) {
+            if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
+              s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
+              s.rows = s.given = 0;
+              s.held.clear();
+            }
+          }
+          feed.seek(s.epoch, s.pass, s.ordinal);
+          if constexpr (parts::has_cursor && !parts::forward) {
+            if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
+          }
+        },
+        s.front);
     begin_pass();
+    front_at_ = std::move(s.front);
     step_ = s.step;
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
@@ -175,11 +178,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if (filling_ == nullptr) {
       engine.trail().settle();
       write_place(s, engine.trail(), here());
+      s.front = front_at_;
     } else {  // a batch was begun and not ended: the place before it
       auto before = engine.trail();
       before.seek(mark_.epoch, mark_.pass, mark_.ordinal);
       before.settle();
       write_place(s, before, mark_);
+      s.front = mark_front_;
     }
   }
 
@@ -279,6 +284,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     const std::uint64_t inputs = chunk_->parts[0].valid;
     if (!last) {
       engine.trail().advance(inputs);
+      if constexpr (parts::forward) std::swap(front_at_, chunk_->after);  // a chunk's memory is used again
       drop_chunk();
       row_ = 0;
     } else if (parts::forward) {
@@ -299,6 +305,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
+    front_at_.clear();
   }
   void check_pass() {
     if (!across_passes || passed_ != 0) return;
@@ -343,6 +350,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       mark_ = here();
+      if constexpr (parts::forward) mark_front_ = front_at_;
       if (!find_row(epoch)) return nullptr;
       filling_ = take_batch();
       try {
@@ -450,6 +458,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   payload_type* filling_ = nullptr;  // a batch that is begun
   std::uint64_t room_ = 0;           // rows it has memory for
   place mark_{};                     // where it began
+  // Forward sources: where the front stood before the chunk at hand, and before the batch that is begun.
+  std::vector<std::uint64_t> front_at_, mark_front_;
 };
 
 }  // namespace penstock::inline v0_1

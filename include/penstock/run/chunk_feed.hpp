@@ -97,6 +97,9 @@ class chunk_feed {
       return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
+    if (s.front.empty() ? parts::forward && s.ordinal != 0 : !parts::forward)
+      return "where the source stands does not go with its samples";
+    if (parts::forward) return {};  // nobody knows how many there are
     if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size)
       return "it has more samples than the data";
     if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -165,14 +166,15 @@ class engine {
   /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
   void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
 
-  /// Drops what was opened, and begins again where `seek(feed)` puts the feed.
+  /// Drops what was opened, and begins again where `seek(feed)` puts the feed, and `front` the source's.
   template <class F>
-  void reposition(F&& seek) {
+  void reposition(F&& seek, std::span<const std::uint64_t> front = {}) {
     abandon_.store(true, std::memory_order_relaxed);
     while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
     abandon_.store(false, std::memory_order_relaxed);
     seek(feed_);
-    if (delivered_ == opened_) front_.restart();  // else the run was stopped, and workers may still be in it
+    // else the run was stopped, and workers may still be in it
+    if (delivered_ == opened_) front_.restart(front);
     trail_ = feed_;
     if constexpr (hints) ahead_.restart(feed_);
   }
@@ -425,7 +427,8 @@ class engine {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
             turn = watch_.now();
             watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
-          });
+          },
+          &p.after);
       watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(p, w.scratch, *w.counts, *items, times);

@@ -4,12 +4,14 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
+#include <penstock/core/position.hpp>
 #include <penstock/run/parts.hpp>
 #include <penstock/run/position_buffer.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,14 +20,44 @@
 /// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
 namespace penstock::inline v0_1 {
 
+/// The next number of those that a front saved.
+[[nodiscard]] inline std::uint64_t take_place(std::span<const std::uint64_t>& places) {
+  if (places.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t place = places.front();
+  places = places.subspan(1);
+  return place;
+}
+
+/// A front, or a reader, that can say where it stands and go there.
+template <class T>
+concept saving_front = requires(const T& front, std::vector<std::uint64_t>& places) { front.save(places); };
+/// A reader that can.
+template <class T>
+concept marking_reader = requires(const T& reader) { reader.mark(); };
+
 /// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
-/// end.
+/// end. `save(places)` appends where it stands, `load(epoch, places)` takes as many away and goes there.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
+  void save(std::vector<std::uint64_t>& places) const
+    requires marking_reader<Reader>
+  {
+    const source_mark at = reader_.mark();
+    places.push_back(at.shard);
+    places.push_back(at.sample);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires marking_reader<Reader>
+  {
+    source_mark there;
+    there.shard = take_place(places);
+    there.sample = take_place(places);
+    reader_.seek(epoch, there);
+  }
 
  private:
   Reader reader_;
@@ -46,6 +78,19 @@ class take_front {
     return true;
   }
 
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(given_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    given_ = take_place(places);
+  }
+
  private:
   Up up_;
   std::uint64_t count_, given_ = 0;
@@ -64,6 +109,19 @@ class skip_front {
     for (; left_ != 0; --left_)
       if (!up_.next(item)) return false;
     return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(left_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    left_ = take_place(places);
   }
 
  private:
@@ -96,6 +154,22 @@ class repeat_front {
     return false;
   }
 
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    places.push_back(round_);
+    places.push_back(empty_ ? 1 : 0);
+    up_.save(places);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    first_ = times_ ? epoch * *times_ : 0;
+    round_ = take_place(places);
+    empty_ = take_place(places) != 0;
+    up_.load(first_ + round_, places);
+  }
+
  private:
   [[nodiscard]] bool more() const { return !times_ || round_ < *times_; }
 
@@ -119,6 +193,19 @@ class shard_front {
       if (!up_.next(item)) return false;
     skip_ = part_.size - 1;
     return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(skip_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    skip_ = take_place(places);
   }
 
  private:

@@ -74,6 +74,7 @@ struct payload : placement<Binding> {
   Columns columns;
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
+  std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
   std::vector<position> gathered;      // batches made of chunks: where each row came from
   Transfer transfer;
   bool transferred = false;

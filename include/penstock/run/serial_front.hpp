@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/error.hpp>
 #include <penstock/run/chain.hpp>
+#include <penstock/run/front.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,8 +26,12 @@ class serial_front {
  public:
   serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
 
-  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew.
-  void restart() noexcept { epoch_ = no_epoch; }
+  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
+  /// front said that it stood.
+  void restart(std::span<const std::uint64_t> places = {}) {
+    begin_at_.assign(places.begin(), places.end());
+    epoch_ = no_epoch;
+  }
   /// Lets all who wait go, for good; the ring has been stopped before.
   void stop() noexcept {
     turn_.store(stop_turn, std::memory_order_seq_cst);
@@ -33,12 +40,13 @@ class serial_front {
 
   /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
   /// the run was stopped. `failed(n)`
+  /// `after` is where the front stands then, where it can be resumed. `failed(n)`
   /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
   /// its turn to come.
   template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
-                                Waited waited) noexcept {
+                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
     const std::uint64_t begin = detail::now_ns();
     while (true) {
@@ -53,7 +61,7 @@ class serial_front {
     if (!abandoned) {
       try {
         if (epoch_ != epoch) {
-          front_.rewind(epoch);
+          go_to(epoch);
           epoch_ = epoch;
           ended_ = false;
         }
@@ -63,6 +71,12 @@ class serial_front {
             ++count;
           else
             ended_ = true;
+        }
+        if constexpr (saves) {
+          if (after != nullptr) {
+            after->clear();
+            front_.save(*after);
+          }
         }
       } catch (...) {
         failed(count);
@@ -76,13 +90,31 @@ class serial_front {
     return &items;
   }
 
+  /// Whether the front can say where it stands.
+  static constexpr bool saves = saving_front<Front>;
+
  private:
+  void go_to(std::uint64_t epoch) {
+    if constexpr (saves) {
+      if (!begin_at_.empty()) {
+        const std::vector<std::uint64_t> places = std::exchange(begin_at_, {});
+        std::span<const std::uint64_t> rest = places;
+        front_.load(epoch, rest);
+        if (!rest.empty())
+          throw error(errc::state, "the state has too many places of the source; it was edited");
+        return;
+      }
+    }
+    front_.rewind(epoch);
+  }
+
   static constexpr std::uint32_t stop_turn = 0xffffffffu;
   static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
   Front front_;
   std::vector<std::vector<Item>> items_;
   std::atomic<std::uint32_t> turn_{0};
+  std::vector<std::uint64_t> begin_at_;
   std::uint64_t epoch_ = no_epoch;
   bool ended_ = false;
 };

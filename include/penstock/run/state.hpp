@@ -43,6 +43,7 @@ struct state {
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
+  std::vector<std::uint64_t> front;    ///< forward sources: where the source and the orders on it stand
   std::string plan;                    ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: those of ranks 0, 1, ...
 
@@ -111,6 +112,11 @@ template <class = void>
   text += ", \"held\": [";
   for (std::size_t i = 0; i < s.held.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.held[i], '"'});
   text += "], ";
+  if (!s.front.empty()) {
+    text += "\"front\": [";
+    for (std::size_t i = 0; i < s.front.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.front[i], '"'});
+    text += "], ";
+  }
   if (!s.ranks.empty()) {
     text += "\"ranks\": [";
     for (std::size_t i = 0; i < s.ranks.size(); ++i)
@@ -155,6 +161,12 @@ class state_reader {
     name("held");
     list([&] { s.held.push_back(number()); });
     expect(',');
+    if (is_name("front")) {
+      name("front");
+      list([&] { s.front.push_back(number()); });
+      if (s.front.empty()) fail("a number in \"front\"");
+      expect(',');
+    }
     if (depth == 0 && is_name("ranks")) {
       name("ranks");
       list([&] { s.ranks.push_back(object(1)); });
@@ -301,6 +313,7 @@ template <class = void>
     merged.ranks.back().plan.clear();
   }
   merged.held.clear();
+  merged.front.clear();
   return merged;
 }
 

@@ -55,6 +55,9 @@ concept indexed_source =
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
 ///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
 ///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+/// A source whose `seekable` is true can be resumed; its reader also has
+///   mark() -> source_mark         what was given of the shard at hand
+///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&

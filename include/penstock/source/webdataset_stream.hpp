@@ -31,9 +31,9 @@ struct webdataset_stream_options {
   std::uint64_t limit = 1_GiB;
 };
 
-/// The source that `webdataset_stream` makes.
-template <unpacker... Unpack>
-class webdataset_stream_source {
+/// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
+template <bool Files, unpacker... Unpack>
+class basic_webdataset_stream {
   struct shared {
     shared(std::vector<std::string> given, webdataset_stream_options chosen)
         : names(std::move(given)), used(names.size()), options(chosen) {}
@@ -45,7 +45,8 @@ class webdataset_stream_source {
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;
-  static constexpr std::string_view source_name = "webdataset_stream";
+  static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
+  static constexpr bool seekable = Files;
 
   class reader {
    public:
@@ -54,7 +55,10 @@ class webdataset_stream_source {
         const std::string& url = set_->names[shard_];
         try {
           if (!state_->open) open(url);
-          if (read_sample(e, url)) return true;
+          if (read_sample(e, url)) {
+            ++given_;
+            return true;
+          }
         } catch (error& problem) {
           shard_ = set_->names.size();
           problem.in_file(url);
@@ -63,16 +67,39 @@ class webdataset_stream_source {
           throw;
         }
         ++shard_;
+        given_ = 0;
       }
       return false;
     }
     void rewind(std::uint64_t) noexcept {
       state_->close();
       shard_ = 0;
+      given_ = 0;
+    }
+    [[nodiscard]] source_mark mark() const noexcept
+      requires Files
+    {
+      return {shard_, given_};
+    }
+    /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+    void seek(std::uint64_t epoch, source_mark place)
+      requires Files
+    {
+      rewind(epoch);
+      const std::uint64_t shards = set_->names.size();
+      if (place.shard > shards || (place.shard == shards && place.sample != 0))
+        throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
+      shard_ = static_cast<std::size_t>(place.shard);
+      for (element passed; given_ != place.sample;) {
+        if (next(passed) && shard_ == place.shard) continue;
+        throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                                  " samples of which the state speaks; it was changed"})
+            .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+      }
     }
 
    private:
-    friend class webdataset_stream_source;
+    friend class basic_webdataset_stream;
     using stream = detail::tar::shard_stream<Unpack...>;
 
     // Stays where it is when the reader is moved: the walk refers to the input.
@@ -94,7 +121,9 @@ class webdataset_stream_source {
     explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
 
     void open(const std::string& url) {
-      state_->input.open(url, set_->used[shard_]);
+      if (Files && stream::is_pipe(url))
+        throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
+      state_->input.open(url, set_->used[shard_], source_name);
       state_->walk.restart();
       state_->open = true;
     }
@@ -137,15 +166,16 @@ class webdataset_stream_source {
     std::shared_ptr<shared> set_;
     std::unique_ptr<state> state_;
     std::size_t shard_ = 0;
+    std::uint64_t given_ = 0;  // samples of the shard at hand
   };
 
-  webdataset_stream_source(std::vector<std::string> names, webdataset_stream_options options)
+  basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
       : set_(std::make_shared<shared>(std::move(names), options)) {
     if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
   }
 
   [[nodiscard]] std::string describe() const {
-    return "webdataset_stream(" +
+    return std::string(source_name) + "(" +
            (set_->names.size() == 1
                 ? set_->names.front()
                 : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
@@ -164,26 +194,36 @@ class webdataset_stream_source {
   std::shared_ptr<shared> set_;
 };
 
-/// Shards in the WebDataset format, read once from the beginning to the end: for archives that are compressed
-/// as a whole, and for pipes. Where shards are plain files, `webdataset` can do more: shuffle, resume, read
-/// in parallel.
+/// What `webdataset_stream` makes.
+template <unpacker... Unpack>
+using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
+/// What `webdataset_pipe` makes.
+template <unpacker... Unpack>
+using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
+
+/// Shards in the WebDataset format, read from the beginning to the end: for archives that are compressed
+/// as a whole; `webdataset_pipe` is the same for pipes. Where shards are plain files, `webdataset` can do
+/// more: shuffle, go on with other ranks, read in parallel.
 ///
 ///     webdataset_stream("train-{0000..0127}.tar")
 ///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
-///     webdataset_stream("-")                                                 what another program writes
+///     webdataset_pipe("-")                                                   what another program writes
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, FIFOs, or "-" for the
-/// standard input; the unpackers that may be needed, as template arguments. How a shard is packed is seen
-/// from its first bytes; its name says nothing. Out: open samples that own their bytes: the same keys,
-/// members, bytes and order as those of `webdataset`.
-/// Kind: a forward source: deterministic only. One shard is open at a time. A pipe can be read once.
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, for
+/// `webdataset_pipe` also FIFOs and "-" for the standard input; the unpackers that may be needed, as template
+/// arguments. How a shard is packed is seen from its first bytes; its name says nothing. Out: open samples
+/// that own their bytes: the same keys, members, bytes and order as those of `webdataset`.
+/// Kind: a forward source: deterministic, and of files resumable: a run that goes on opens the shard where it
+/// stood and reads the samples of it that were delivered once more; shards before it are not touched. One
+/// shard is open at a time. A pipe can be read once.
 /// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
 /// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
 /// Threads: one reads at a time, all evaluate. Who reads a pipe waits for its writer, also when the run is
 /// given up.
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
-/// errc::argument for a shard that is packed in a way of which there is no unpacker, with what to write;
+/// errc::argument for a shard that is packed in a way of which there is no unpacker, and for a pipe given to
+/// `webdataset_stream`, with what to write;
 /// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
 /// that was read before.
 /// Source: webdataset, tariterators.py.
@@ -204,6 +244,21 @@ template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
                                                                     webdataset_stream_options options = {}) {
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+/// Shards from pipes: see `webdataset_stream`. Not resumable: nobody can go back in a pipe.
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
+                                                                webdataset_stream_options options = {}) {
+  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
+  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+}
+
+/// The same for a list of paths, which are taken as they are.
+template <unpacker... Unpack>
+[[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
+                                                                webdataset_stream_options options = {}) {
+  return {std::move(paths), options};
 }
 
 }  // namespace penstock::inline v0_1

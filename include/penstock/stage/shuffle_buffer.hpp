@@ -18,8 +18,9 @@ namespace penstock::inline v0_1 {
 /// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still
 /// evaluated in parallel; over a source that can only be read forward it holds samples, still encoded. An
 /// epoch drains the buffer. Loses `indexed`;
-/// after `shard` it mixes this rank's samples and loses `elastic`. What is drawn is keyed by (seed, epoch,
-/// ordinal).
+/// after `shard` it mixes this rank's samples and loses `elastic`; over a source that can only be read
+/// forward it loses `resumable`, since the samples it holds may be from anywhere before. What is drawn is
+/// keyed by (seed, epoch, ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
 ///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
@@ -32,8 +33,10 @@ struct shuffle_buffer_stage {
   std::uint64_t seed = 0;
 
   static consteval guarantee_set loses(place where) {
-    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::elastic)
-                             : guarantee_set(guarantee::indexed);
+    guarantee_set lost(guarantee::indexed);
+    if (where.after_shard) lost = lost.with(guarantee_set(guarantee::elastic));
+    if (where.forward) lost = lost.with(guarantee_set(guarantee::resumable));  // it holds samples
+    return lost;
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle_buffer(", capacity, ", seed ", seed, ")"});

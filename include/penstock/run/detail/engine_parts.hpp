@@ -10,6 +10,8 @@
 #include <penstock/run/serial_front.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -68,7 +70,7 @@ struct device_of<Plan, true> {
 struct no_front {
   no_front(no_front, std::size_t) {}
   no_front() = default;
-  void restart() const noexcept {}
+  void restart(std::span<const std::uint64_t> = {}) const noexcept {}
   void stop() const noexcept {}
 };
 

@@ -42,14 +42,21 @@ class shard_stream {
  public:
   static constexpr bool forward = true;
 
+  /// Whether a path is the standard input, or a file that can be read only once.
+  [[nodiscard]] static bool is_pipe(const std::string& path) {
+    struct stat status {};
+    return path == "-" ||
+           (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+  }
+
   /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
   /// asks, for messages.
   void open(const std::string& path, std::atomic<bool>& used, std::string_view reader = "webdataset_stream") {
     close();
     const bool standard_input = path == "-";
+    const bool pipe = is_pipe(path);
     struct stat status {};
-    const bool pipe = standard_input || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
-    if (!standard_input && pipe && S_ISDIR(status.st_mode))
+    if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
       throw error(errc::io, "this is a folder; name the shards in it");
     if (pipe && used.exchange(true)) {
       throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
