@@ -19,6 +19,7 @@ COMPONENTS = {
     "range_v3": ("range-v3", "[>=0.12 <1]", []),
     "asio": ("asio", "[>=1.22 <2]", []),
     "lockfree": ("boost", "[>=1.74 <2]", []),
+    "mpi": ("openmpi", "[>=4.1 <6]", ["mpi"]),
     "cuda": (None, None, ["cudart"]),
 }
 

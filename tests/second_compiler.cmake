@@ -18,6 +18,15 @@ if(TARGET PenstockAsio::PenstockAsio)
   list(APPEND includes ${definitions})
 endif()
 
+if(TARGET penstock::mpi)
+  list(APPEND test_files integration/mpi.test.cpp)
+  get_target_property(mpi_includes MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)
+  foreach(directory IN LISTS mpi_includes)
+    list(APPEND includes -isystem ${directory})
+  endforeach()
+  list(APPEND includes -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
+endif()
+
 # The test of device/cuda.hpp with the fake runtime, and the header itself where the toolkit is.
 if(TARGET penstock::cuda)
   get_target_property(cuda_includes CUDA::cudart INTERFACE_INCLUDE_DIRECTORIES)

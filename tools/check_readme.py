@@ -132,7 +132,7 @@ def main():
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
     pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs/reference").glob("*.md"))
-    for name in ("README.md", "docs/building.md", "docs/coming_from.md", "docs/choosing.md", *pages):
+    for name in ("README.md", "docs/building.md", "docs/coming_from.md", "docs/choosing.md", "docs/worlds.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
         faults += faults_of(name, text, options)

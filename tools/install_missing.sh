@@ -8,6 +8,9 @@ have_header() {
   command -v g++ >/dev/null && printf '#include <%s>\n' "$1" | g++ -x c++ -fsyntax-only - 2>/dev/null
 }
 
+# have_mpi: can programs of MPI be compiled?
+have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
+
 # newest_clang: a Clang that knows enough C++20, 16 before any newer one
 newest_clang() {
   local version
@@ -51,6 +54,7 @@ install_missing() {
     command -v aarch64-linux-gnu-g++ >/dev/null || optional+=(g++-aarch64-linux-gnu)
     command -v s390x-linux-gnu-g++ >/dev/null || optional+=(g++-s390x-linux-gnu)
     command -v qemu-s390x >/dev/null || optional+=(qemu-user)
+    [ -x /usr/sbin/slurmctld ] || optional+=(slurm-wlm)
   fi
   if [ "$1" != build ]; then
     have_header zlib.h || wanted+=(zlib1g-dev)
@@ -63,6 +67,8 @@ install_missing() {
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header asio/version.hpp || wanted+=(libasio-dev)
     have_header boost/lockfree/queue.hpp || wanted+=(libboost-dev)
+    command -v mpirun >/dev/null || wanted+=(openmpi-bin)
+    have_mpi || wanted+=(libopenmpi-dev)
     command -v ccache >/dev/null || wanted+=(ccache)
     command -v objdump >/dev/null || wanted+=(binutils)
     command -v tar >/dev/null || wanted+=(tar)

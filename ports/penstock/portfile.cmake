@@ -17,6 +17,7 @@ vcpkg_check_features(
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO
            lockfree PENSTOCK_ENABLE_LOCKFREE
+           mpi PENSTOCK_ENABLE_MPI
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

@@ -3325,11 +3325,25 @@ using order_chain_of = order_chain<order_of<Stages>...>;
 
 namespace penstock::inline v0_1 {
 
+/// What `world::from_environment` is told besides the environment.
+struct world_options {
+  /// Processes in the world, for launchers that give a rank and no size; the variable PENSTOCK_WORLD_SIZE
+  /// says the same. Where the launcher gives a size, the two must agree.
+  std::optional<std::uint64_t> size = {};
+  /// The tasks of a Slurm job array are ranks too, each with all the ranks of its own world. For work that is
+  /// cut into parts, such as indexing shards; the tasks of an array may run one after the other, so that they
+  /// cannot train together.
+  bool slurm_array = false;
+};
+
 /// Who takes part in the run, and which of them we are.
 ///
-/// `rank` and `size` count processes; `local_rank` and `local_size` those on this machine; `node` and `nodes`
-/// the machines. Where a launcher does not name the node, ranks are taken to fill one machine after another.
-/// `launcher` says where it was read from.
+/// `rank` and `size` count those that get different samples, which are the processes unless ranks are
+/// replicated; `local_rank` and `local_size` count the processes on this machine; `node` and `nodes` the
+/// machines. Where a launcher does not name the node, ranks are taken to fill one machine after another.
+/// `launcher` says where it was read from. `replica` and `replicas` count the processes that get the samples
+/// of this rank.
+/// A value. docs/worlds.md has the launchers, their traps, and what goes with MPI.
 ///
 ///     const auto here = penstock::world::from_environment();
 ///     auto loader = source | shuffle(7) | shard(here) | batch(256);
@@ -3341,31 +3355,47 @@ struct world {
   std::uint64_t node = 0;
   std::uint64_t nodes = 1;
   std::string_view launcher = "none";
+  std::uint64_t replica = 0;
+  std::uint64_t replicas = 1;
 
-  /// Throws `error(errc::argument)` where rank, local rank or node is not below its number.
+  /// Throws `error(errc::argument)` where rank, local rank, node or replica is not below its number.
   void check() const;
 
   /// The world in which groups of k consecutive ranks get the same samples, as the members of a
-  /// tensor-parallel group want.
+  /// tensor-parallel group want. Throws `error(errc::argument)` where k does not divide the ranks.
   [[nodiscard]] world replicated(std::uint64_t k) const;
+
+  /// The data-parallel world of a model that is cut into `tensor` x `pipeline` parts: all processes that hold
+  /// a part of one copy of the model get the same samples.
+  ///
+  /// Ranks are numbered as Megatron-LM does by default: consecutive ranks are a tensor-parallel group, then
+  /// come the data-parallel ones, and pipeline stages are furthest apart. Of 16 ranks, tensor 2 and pipeline
+  /// 4, ranks 0, 1, 4, 5, 8, 9, 12 and 13 are one copy. Context parallelism stands between tensor and data
+  /// there and its members share samples too: give tensor x context as `tensor`.
+  /// Throws `error(errc::argument)` where the product does not divide the ranks.
+  /// Source: Megatron-LM, megatron/core/parallel_state.py, initialize_model_parallel.
+  [[nodiscard]] world model_parallel(std::uint64_t tensor, std::uint64_t pipeline) const;
 
   /// The world that the launcher describes in the environment; alone where there is none.
   ///
   /// The first family that is there wins, and all numbers come from it: torchrun (RANK with WORLD_SIZE), Open
-  /// MPI, MVAPICH, PMI (Hydra, MPICH, Intel MPI), Flux, Slurm (inside a step only: in a batch script
-  /// SLURM_PROCID is 0 on whatever number of tasks). torchrun comes first, since under `srun torchrun`
-  /// SLURM_PROCID numbers machines.
+  /// MPI, MVAPICH, PMI (Hydra, MPICH, Intel MPI), Flux, PMIx, PALS, Slurm (inside a step only: in a batch
+  /// script SLURM_PROCID is 0 on whatever number of tasks), and the index of a Kubernetes job. torchrun comes
+  /// first, since under `srun torchrun` SLURM_PROCID numbers machines. PMIx, PALS and Kubernetes give a rank
+  /// and no size: it comes from `options.size` or PENSTOCK_WORLD_SIZE, and for PMIx from the Slurm step that
+  /// gives this process the same number.
   /// Throws `error(errc::argument)` when a family is there in half (RANK without WORLD_SIZE), when a number
-  /// cannot be read or does not fit, and when a launcher gives a rank and no size (PMIx, PALS, an indexed
-  /// Kubernetes job): say `shard(rank, size)` then.
-  [[nodiscard]] static world from_environment() {
-    return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  /// cannot be read or does not fit, when there is no size, or another than was asked for, and when RANK
+  /// counts pods of several processes (PET_NPROC_PER_NODE above 1 without LOCAL_RANK).
+  [[nodiscard]] static world from_environment(const world_options& options = {}) {
+    return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); },
+                            options);
   }
 
   /// The same with another way to look names up: `lookup(name)` gives a C string, null when the name is not
   /// set.
-  template <class Lookup>
-  [[nodiscard]] static world from_environment(const Lookup& lookup);
+  template <std::invocable<const char*> Lookup>
+  [[nodiscard]] static world from_environment(const Lookup& lookup, const world_options& options = {});
 
   friend bool operator==(const world&, const world&) = default;
 };
@@ -3380,15 +3410,36 @@ inline void world::check() const {
   below(rank, size, "rank", "world's size");
   below(local_rank, local_size, "local rank", "local size");
   below(node, nodes, "node", "number of nodes");
+  below(replica, replicas, "replica", "number of replicas");
 }
 
 inline world world::replicated(std::uint64_t k) const {
+  check();
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
+    throw error(errc::argument,
+                {size, " ranks cannot be divided into groups of ", k, "; use a divisor of ", size})
+        .in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
   made.size = size / k;
+  made.replica = replica + replicas * (rank % k);
+  made.replicas = replicas * k;
+  return made;
+}
+
+inline world world::model_parallel(std::uint64_t tensor, std::uint64_t pipeline) const {
+  check();
+  if (tensor == 0 || pipeline == 0 || size % tensor != 0 || size / tensor % pipeline != 0) {
+    throw error(errc::argument, {size, " ranks cannot hold whole models of ", tensor, " x ", pipeline,
+                                 " parts (tensor x pipeline); use a multiple of their product"})
+        .in_stage("world");
+  }
+  world made = *this;
+  made.size = size / tensor / pipeline;
+  made.rank = rank / tensor % made.size;
+  made.replica = replica + replicas * (rank % tensor + tensor * (rank / (tensor * made.size)));
+  made.replicas = replicas * tensor * pipeline;
   return made;
 }
 
@@ -3428,6 +3479,14 @@ struct world_reader {
     const char *rank, *size, *local_rank, *local_size, *node, *nodes;
   };
 
+  [[nodiscard]] std::uint64_t need_size(std::optional<std::uint64_t> wanted, const char* name) const {
+    if (wanted) return *wanted;
+    throw error(errc::argument, {"the environment has ", name,
+                                 " and no size of the world; set PENSTOCK_WORLD_SIZE or say "
+                                 "from_environment({.size = n}) or shard(rank, size)"})
+        .in_stage("world");
+  }
+
   [[nodiscard]] world read(const family& names) const {
     world made;
     made.launcher = names.launcher;
@@ -3441,6 +3500,16 @@ struct world_reader {
   [[nodiscard]] std::optional<std::uint64_t> optional(const char* name) const {
     return name == nullptr ? std::nullopt : find(name);
   }
+
+  /// A Slurm step; nothing in its batch, extern and interactive steps, whose numbers are at the top of 32
+  /// bits.
+  [[nodiscard]] std::optional<world> read_slurm_step() const;
+
+  /// What the environment says of the world, without the job array.
+  [[nodiscard]] world read_launcher(std::optional<std::uint64_t> wanted) const;
+
+  /// This task's ranks among those of all tasks of its job array.
+  [[nodiscard]] world among_array_tasks(world task) const;
 
   /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the
   /// local rank needs.
@@ -3487,16 +3556,37 @@ template <class = void>
   }
 }
 
-}  // namespace detail
+template <class Lookup>
+std::optional<world> world_reader<Lookup>::read_slurm_step() const {
+  const auto step = find("SLURM_STEP_ID");
+  if (!step || *step >= 0xfffffff0u || !has("SLURM_PROCID")) return std::nullopt;
+  world made;
+  made.launcher = "Slurm";
+  made.rank = need("SLURM_PROCID", "SLURM_STEP_ID");
+  const auto tasks = find("SLURM_STEP_NUM_TASKS");
+  made.size = tasks ? *tasks : need("SLURM_NTASKS", "SLURM_PROCID");
+  const auto node = find("SLURM_NODEID");
+  const auto step_nodes = find("SLURM_STEP_NUM_NODES");
+  const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
+  complete(made, find("SLURM_LOCALID"), list ? slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
+           step_nodes ? step_nodes : find("SLURM_NNODES"));
+  return made;
+}
 
 template <class Lookup>
-world world::from_environment(const Lookup& lookup) {
-  using reader = detail::world_reader<Lookup>;
-  const reader environment{lookup};
-  using family = typename reader::family;
-  if (environment.has("RANK")) {
-    return environment.read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                                   "GROUP_RANK", "GROUP_WORLD_SIZE"});
+world world_reader<Lookup>::read_launcher(std::optional<std::uint64_t> wanted) const {
+  if (has("RANK")) {
+    // An operator that makes pods numbers them so, and leaves the processes in them to torchrun.
+    const char* each = lookup("PET_NPROC_PER_NODE");
+    if (each != nullptr && !has("LOCAL_RANK") && std::string_view(each) != "1") {
+      throw error(errc::argument,
+                  {"RANK and WORLD_SIZE count pods here, since PET_NPROC_PER_NODE=",
+                   std::string_view(each).substr(0, 80),
+                   " asks for several processes in each; start them with torchrun, which numbers them"})
+          .in_stage("world");
+    }
+    return read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                       "GROUP_WORLD_SIZE"});
   }
   for (const family& names :
        {family{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -3506,34 +3596,75 @@ world world::from_environment(const Lookup& lookup) {
         family{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr},
         family{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, nullptr,
                "FLUX_JOB_NNODES"}}) {
-    if (environment.has(names.rank)) return environment.read(names);
+    if (has(names.rank)) return read(names);
   }
-  // Slurm gives its batch, extern and interactive steps numbers at the top of 32 bits; none of them is a
-  // parallel step.
-  const auto step = environment.find("SLURM_STEP_ID");
-  if (step && *step < 0xfffffff0u && environment.has("SLURM_PROCID")) {
+  const auto without_size = [&](const char* launcher, const char* name, std::optional<std::uint64_t> local,
+                                std::optional<std::uint64_t> locals, std::optional<std::uint64_t> node) {
     world made;
-    made.launcher = "Slurm";
-    made.rank = environment.need("SLURM_PROCID", "SLURM_STEP_ID");
-    const auto tasks = environment.find("SLURM_STEP_NUM_TASKS");
-    made.size = tasks ? *tasks : environment.need("SLURM_NTASKS", "SLURM_PROCID");
-    const auto node = environment.find("SLURM_NODEID");
-    const auto step_nodes = environment.find("SLURM_STEP_NUM_NODES");
-    const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
-    reader::complete(made, environment.find("SLURM_LOCALID"),
-                     list ? detail::slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
-                     step_nodes ? step_nodes : environment.find("SLURM_NNODES"));
+    made.launcher = launcher;
+    made.rank = *find(name);
+    made.size = need_size(wanted, name);
+    complete(made, local, locals, node, std::nullopt);
     return made;
+  };
+  if (has("PMIX_RANK")) {
+    // `srun --mpi=pmix` sets both. Under another launcher that was started in a step, say by hand in
+    // `srun --pty bash`, all processes have the step's one SLURM_PROCID.
+    const auto step = read_slurm_step();
+    if (step && step->rank == *find("PMIX_RANK") && (!wanted || *wanted == step->size)) return *step;
+    return without_size("PMIx", "PMIX_RANK", std::nullopt, std::nullopt, std::nullopt);
   }
-  for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
-    if (!environment.has(name)) continue;
-    throw error(errc::argument,
-                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
+  if (has("PALS_RANKID")) {
+    return without_size("PALS", "PALS_RANKID", find("PALS_LOCAL_RANKID"), find("PALS_LOCAL_SIZE"),
+                        find("PALS_NODEID"));
+  }
+  if (const auto step = read_slurm_step()) return *step;
+  if (has("JOB_COMPLETION_INDEX"))
+    return without_size("Kubernetes", "JOB_COMPLETION_INDEX", std::nullopt, std::nullopt, std::nullopt);
+  if (const auto size = find("WORLD_SIZE"); size && *size > 1) static_cast<void>(need("RANK", "WORLD_SIZE"));
+  if (wanted && *wanted != 1) {
+    throw error(errc::argument, {"a world of ", *wanted,
+                                 " was asked for, and nothing in the environment says which rank of it "
+                                 "this is; start it with a launcher or say shard(rank, size)"})
         .in_stage("world");
   }
-  if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
-    static_cast<void>(environment.need("RANK", "WORLD_SIZE"));
   return {};
+}
+
+template <class Lookup>
+world world_reader<Lookup>::among_array_tasks(world task) const {
+  if (!has("SLURM_ARRAY_TASK_ID")) return task;
+  const std::uint64_t id = *find("SLURM_ARRAY_TASK_ID");
+  const std::uint64_t count = need("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t first = need("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t last = need("SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t by = find("SLURM_ARRAY_TASK_STEP").value_or(1);
+  if (by == 0 || id < first || id > last || (id - first) % by != 0 || (last - first) / by + 1 != count) {
+    throw error(errc::argument,
+                {"the ", count, " tasks of this job array, from ", first, " to ", last, " by ", by,
+                 ", are no range, so that task ", id, " has no rank; submit it with --array=0-N"})
+        .in_stage("world");
+  }
+  task.rank += (id - first) / by * task.size;
+  task.size *= count;
+  task.launcher = "Slurm array";
+  return task;
+}
+
+}  // namespace detail
+
+template <std::invocable<const char*> Lookup>
+world world::from_environment(const Lookup& lookup, const world_options& options) {
+  const detail::world_reader<Lookup> environment{lookup};
+  const auto wanted = options.size ? options.size : environment.find("PENSTOCK_WORLD_SIZE");
+  world made = environment.read_launcher(options.slurm_array ? std::nullopt : wanted);
+  if (options.slurm_array) made = environment.among_array_tasks(made);
+  if (wanted && made.size != *wanted) {
+    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, and ",
+                                 options.size ? "the program" : "PENSTOCK_WORLD_SIZE", " says ", *wanted})
+        .in_stage("world");
+  }
+  return made;
 }
 
 }  // namespace penstock::inline v0_1
@@ -12480,13 +12611,25 @@ inline constexpr sequential_stage sequential{};
 
 namespace penstock::inline v0_1 {
 
+/// An option of `shard`: groups of `ranks` consecutive ranks get the same batches.
+///
+/// For models that are cut over several processes, and for several processes that share one batch. A state
+/// speaks of the groups: with the global batch kept, a run may go on with another number of ranks in a group
+/// as with another number of ranks. `world::model_parallel` has groups of other shapes.
+struct replicate {
+  constexpr explicit replicate(std::uint64_t group) : ranks(group) {}
+  std::uint64_t ranks;
+};
+
 /// The stage `shard(rank, world_size)`: only a note of which part of the work is ours.
 struct shard_stage {
   using penstock_part = shard_tag;
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
+    if (part.replicas == 1) return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
+    return detail::text({"shard(rank ", part.rank, " of ", part.size, ", replica ", part.replica, " of ",
+                         part.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -12497,17 +12640,16 @@ struct shard_stage {
 
 namespace detail {
 struct shard_fn {
-  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size) const {
+  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
+                                       replicate groups = replicate(1)) const {
     world part;
     part.rank = rank;
     part.size = world_size;
     part.launcher = "arguments";
-    part.check();
-    return {part};
+    return {part.replicated(groups.ranks)};
   }
-  [[nodiscard]] shard_stage operator()(const world& part) const {
-    part.check();
-    return {part};
+  [[nodiscard]] shard_stage operator()(const world& part, replicate groups = replicate(1)) const {
+    return {part.replicated(groups.ranks)};
   }
 };
 }  // namespace detail
@@ -12517,10 +12659,12 @@ struct shard_fn {
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
 /// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
 /// may go on with another number.
+/// With `replicate(r)` groups of r consecutive ranks do the same part.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
-/// not below world_size.
+/// not below world_size, or r does not divide it.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
+///     auto loader = source | shuffle(7) | shard(rank, size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1
@@ -15044,6 +15188,8 @@ class basic_manifest {
     std::uint64_t samples = 0;
     std::uint64_t payload = 0;  ///< bytes in the members of samples
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
+    std::uint64_t stamp = 0;
   };
   /// Where a sample is: the number of its shard, and its number in it.
   struct place {
@@ -15119,6 +15265,59 @@ class manifest : public basic_manifest<> {
  public:
   using basic_manifest<>::basic_manifest;
 };
+
+/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 1` and the number
+/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, the length of its name
+/// in bytes, and the name.
+template <class = void>
+[[nodiscard]] std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number :
+         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+/// Reads what `to_string` wrote; anything else is `errc::format` with the offset.
+template <class = void>
+[[nodiscard]] manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is no manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -20099,10 +20298,50 @@ struct shard_set {
       if (!keep(i, *built)) in_memory[i] = std::move(built);
     });
     for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
-                    headers[i].content};
+      entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
+                    headers[i].payload, headers[i].content,    signatures[i].stamp};
     }
     shards = manifest(std::move(entries));
+  }
+
+  /// Shards that another process has looked at: nothing is listed or read. Where no index is kept beside a
+  /// shard, it is built at its first use.
+  shard_set(Storage given, index_policy chosen, manifest known)
+      : where(std::move(given)), policy(chosen), shards(std::move(known)) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (names.size() != shards.shards().size()) {
+      throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
+                                   names.size(), "; give the storage the manifest's names"});
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const manifest::shard& entry = shards.shards()[i];
+      if (names[i] != entry.name) {
+        throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
+                                     names[i], "; give the storage the manifest's names"});
+      }
+      signatures[i] = {entry.bytes, entry.stamp};
+    }
+    learn_stamps();
+  }
+
+  /// A manifest of a writer has no times of change.
+  void learn_stamps() {
+    const auto known = [](const object_signature& s) { return s.stamp != 0; };
+    if (std::all_of(signatures.begin(), signatures.end(), known)) return;
+    auto session = where.connect();
+    for (std::size_t i = 0; i < signatures.size(); ++i) {
+      if (known(signatures[i])) continue;
+      const object_signature found = session.signature(static_cast<object_id>(i));
+      if (found.size != signatures[i].size) {
+        throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
+                               signatures[i].size, "; make the manifest again"})
+            .in_file(where.names()[i]);
+      }
+      signatures[i] = found;
+    }
   }
 
   /// Whether the indexes are those that another program wrote.
@@ -20180,8 +20419,10 @@ class open_indexes {
                    to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built = std::shared_ptr<const buffer>(
-        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
+    auto built = std::shared_ptr<const buffer>(new const buffer(
+        set_->foreign()
+            ? build_foreign_index(session, static_cast<object_id>(shard), entry.name, set_->policy)
+            : build_index(session, static_cast<object_id>(shard), entry.name)));
     const bool kept = set_->keep(shard, *built);
     auto fresh = loaded_index::from_buffer(std::move(built));
     if (!fresh || !belongs(*fresh, entry)) {
@@ -20453,6 +20694,10 @@ struct webdataset_options {
 /// extensions are a sample.
 ///
 ///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
+///     webdataset(manifest)                          webdataset(mapped_file(paths), manifest)
+///
+/// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
+/// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
 /// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
@@ -20590,6 +20835,13 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(paths), options) {}
 
+  /// The shards that a manifest names.
+  explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(names_in(known)), known, options) {}
+  explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
+      : set_(new const shard_set(std::move(where), options.index, known)) {}
+
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
     return set_->shards.starts();
@@ -20608,6 +20860,12 @@ class webdataset {
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
+  static std::vector<std::string> names_in(const class penstock::manifest& known) {
+    std::vector<std::string> names;
+    for (const auto& one : known.shards()) names.push_back(one.name);
+    return names;
+  }
+
   std::shared_ptr<const shard_set> set_;
 };
 
@@ -20615,6 +20873,9 @@ template <storage Storage>
 webdataset(Storage) -> webdataset<Storage>;
 template <storage Storage>
 webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
+template <storage Storage>
+webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::tar::pattern_text Text>
 webdataset(const Text&) -> webdataset<file>;
 template <detail::tar::pattern_text Text>

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -44,4 +53,99 @@ TEST_CASE("order/shard: is not part of the sequence's fingerprint") {
   counting_hash h;
   ps::shard(3, 8).fingerprint(h);
   CHECK(h.added == 0);
+}
+
+TEST_CASE("order/shard: replicate makes groups of ranks that do the same part") {
+  for (std::uint64_t rank = 0; rank < 6; ++rank) {
+    const auto stage = ps::shard(rank, 6, ps::replicate(3));
+    CHECK(stage.part.rank == rank / 3);
+    CHECK(stage.part.size == 2);
+    CHECK(stage.part.replica == rank % 3);
+    CHECK(stage.part.replicas == 3);
+    ps::world here;
+    here.rank = rank;
+    here.size = 6;
+    CHECK(ps::shard(here, ps::replicate(3)).part == here.replicated(3));
+    CHECK(ps::shard(here.model_parallel(3, 2)).part.size == 1);
+  }
+  CHECK(ps::shard(4, 6, ps::replicate(3)).describe() == "shard(rank 1 of 2, replica 1 of 3)");
+  CHECK_THROWS_WITH(ps::shard(0, 6, ps::replicate(4)), penstock_test::contains("groups of 4"));
+  CHECK_THROWS_WITH(ps::shard(0, 6, ps::replicate(0)), penstock_test::contains("groups of 0"));
+  CHECK_THROWS_WITH(ps::shard(6, 6, ps::replicate(2)), penstock_test::contains("rank 6 is not below"));
+}
+
+namespace {
+
+/// What each process of a world consumes of the steps [from, to), and where its run then stands.
+struct consumed {
+  std::vector<std::vector<int>> batches;
+  ps::state at;
+};
+consumed consume(const ps::world& part, std::uint64_t global, const ps::state* from, std::uint64_t steps) {
+  std::vector<int> data(103);
+  std::iota(data.begin(), data.end(), 0);
+  const auto loader = ps::from(data) | ps::shuffle(7) | ps::shard(part) | ps::global_batch(global);
+  auto run = from != nullptr ? loader.open(*from) : loader.open();
+  consumed made;
+  for (auto epoch : run.epochs(2)) {
+    for (auto&& b : epoch) {
+      made.batches.emplace_back(b.begin(), b.end());
+      if (made.batches.size() == steps) {
+        made.at = run.state();
+        return made;
+      }
+    }
+  }
+  made.at = run.state();
+  return made;
+}
+
+/// A world's samples of each global step, in order; every member of a group must have had the same.
+std::vector<std::vector<int>> steps_of(const std::vector<std::pair<ps::world, consumed>>& processes) {
+  const std::uint64_t groups = processes.front().first.size;
+  std::vector<std::vector<int>> steps(processes.front().second.batches.size());
+  for (std::uint64_t group = 0; group < groups; ++group) {
+    const consumed* first = nullptr;
+    for (const auto& [part, had] : processes) {
+      if (part.rank != group) continue;
+      if (first != nullptr) {
+        CHECK(had.batches == first->batches);
+        CHECK(had.at == first->at);
+        continue;
+      }
+      first = &had;
+      CHECK(had.at.world == groups);
+      CHECK(had.at.rank == group);
+      for (std::size_t s = 0; s < steps.size(); ++s)
+        steps[s].insert(steps[s].end(), had.batches[s].begin(), had.batches[s].end());
+    }
+    REQUIRE(first != nullptr);
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("order/shard: groups get identical batches, and another size of them is another number of ranks") {
+  constexpr std::uint64_t global = 12, all = 18;  // 9 steps an epoch, the last one short
+  const auto whole = consume({}, global, nullptr, all).batches;
+  ps::state at;
+  std::uint64_t done = 0;
+  // Processes, tensor and pipeline sizes: each goes on where the one before stopped.
+  for (const auto [size, tensor, pipeline] :
+       {std::array<std::uint64_t, 3>{8, 2, 1}, {8, 4, 1}, {5, 1, 1}, {14, 2, 1}, {6, 1, 2}, {3, 3, 1}}) {
+    std::vector<std::pair<ps::world, consumed>> processes;
+    for (std::uint64_t rank = 0; rank < size; ++rank) {
+      ps::world here;
+      here.rank = rank;
+      here.size = size;
+      const auto part = here.model_parallel(tensor, pipeline);
+      processes.emplace_back(part, consume(part, global, done == 0 ? nullptr : &at, 3));
+    }
+    const auto steps = steps_of(processes);
+    REQUIRE(steps.size() == 3);
+    for (const auto& step : steps) CHECK(step == whole[done++]);
+    at = processes[size - 1].second.at;
+  }
+  CHECK(done == all);
 }

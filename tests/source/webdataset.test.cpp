@@ -564,3 +564,53 @@ TEST_CASE(
   }
   CHECK(errors > 1000);
 }
+
+TEST_CASE("source/webdataset: a manifest that another process made") {
+  const penstock_test::temp_dir dir;
+  raw_tar().member("a.txt", "1").member("b.txt", "2").end().save((dir / "s-0.tar").string());
+  raw_tar().member("c.txt", "3").end().save((dir / "s-1.tar").string());
+  const std::string pattern = (dir / "s-{0..1}.tar").string();
+  const auto index_of = [&](const char* shard) { return (dir / (std::string(shard) + ".penstock-index")); };
+  const lines_type lines{"a: txt=1", "b: txt=2", "c: txt=3"};
+  const bool kept = GENERATE(true, false);
+  const penstock::webdataset_options options{.index = kept ? index_policy::keep : index_policy::transient};
+  const webdataset first(pattern, options);
+  const auto known = penstock::manifest_from_string(to_string(first.manifest()));
+
+  const webdataset second(known, options);
+  CHECK(second.fingerprint() == first.fingerprint());
+  CHECK(listing(second) == lines);
+  CHECK(listing(webdataset(penstock::mapped_file(pattern), known, options)) == lines);
+  CHECK(fs::exists(index_of("s-0.tar")) == kept);
+
+  // Making it reads nothing: neither shards nor indexes are looked at before they are used.
+  fs::rename(dir / "s-1.tar", dir / "away");
+  const webdataset third(known, options);
+  CHECK(third.size() == 3);
+  CHECK_THROWS_WITH(listing(third), penstock_test::contains("s-1.tar"));
+  fs::rename(dir / "away", dir / "s-1.tar");
+  CHECK(listing(third) == lines);
+
+  // Whoever has another file there reads none of it.
+  raw_tar().member("d.txt", "9").end().save((dir / "s-1.tar").string());
+  CHECK_THROWS_WITH(listing(webdataset(known, options)), penstock_test::contains("was changed"));
+}
+
+TEST_CASE("source/webdataset: a manifest without times of change, and one of other shards") {
+  const penstock_test::temp_dir dir;
+  raw_tar().member("a.txt", "1").end().save((dir / "s-0.tar").string());
+  const std::string path = (dir / "s-0.tar").string();
+  auto entry = webdataset(path).manifest().shards()[0];
+  entry.stamp = 0;  // as writers give it
+  CHECK(listing(webdataset(penstock::manifest({entry}))) == lines_type{"a: txt=1"});
+  auto other = entry;
+  other.bytes += 512;
+  CHECK_THROWS_WITH(webdataset(penstock::manifest({other})),
+                    penstock_test::contains("make the manifest again") && penstock_test::contains("s-0.tar"));
+  CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({entry, entry})),
+                    penstock_test::contains("of 2 shards, and these are 1"));
+  other.name = "elsewhere.tar";
+  CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({other})),
+                    penstock_test::contains("elsewhere.tar"));
+  CHECK_THROWS_WITH(webdataset(penstock::manifest()), penstock_test::contains("at least one shard"));
+}

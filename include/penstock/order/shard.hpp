@@ -11,13 +11,25 @@
 
 namespace penstock::inline v0_1 {
 
+/// An option of `shard`: groups of `ranks` consecutive ranks get the same batches.
+///
+/// For models that are cut over several processes, and for several processes that share one batch. A state
+/// speaks of the groups: with the global batch kept, a run may go on with another number of ranks in a group
+/// as with another number of ranks. `world::model_parallel` has groups of other shapes.
+struct replicate {
+  constexpr explicit replicate(std::uint64_t group) : ranks(group) {}
+  std::uint64_t ranks;
+};
+
 /// The stage `shard(rank, world_size)`: only a note of which part of the work is ours.
 struct shard_stage {
   using penstock_part = shard_tag;
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
+    if (part.replicas == 1) return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
+    return detail::text({"shard(rank ", part.rank, " of ", part.size, ", replica ", part.replica, " of ",
+                         part.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -28,17 +40,16 @@ struct shard_stage {
 
 namespace detail {
 struct shard_fn {
-  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size) const {
+  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
+                                       replicate groups = replicate(1)) const {
     world part;
     part.rank = rank;
     part.size = world_size;
     part.launcher = "arguments";
-    part.check();
-    return {part};
+    return {part.replicated(groups.ranks)};
   }
-  [[nodiscard]] shard_stage operator()(const world& part) const {
-    part.check();
-    return {part};
+  [[nodiscard]] shard_stage operator()(const world& part, replicate groups = replicate(1)) const {
+    return {part.replicated(groups.ranks)};
   }
 };
 }  // namespace detail
@@ -48,10 +59,12 @@ struct shard_fn {
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
 /// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
 /// may go on with another number.
+/// With `replicate(r)` groups of r consecutive ranks do the same part.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
-/// not below world_size.
+/// not below world_size, or r does not divide it.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
+///     auto loader = source | shuffle(7) | shard(rank, size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1

@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -13,11 +14,25 @@
 
 namespace penstock::inline v0_1 {
 
+/// What `world::from_environment` is told besides the environment.
+struct world_options {
+  /// Processes in the world, for launchers that give a rank and no size; the variable PENSTOCK_WORLD_SIZE
+  /// says the same. Where the launcher gives a size, the two must agree.
+  std::optional<std::uint64_t> size = {};
+  /// The tasks of a Slurm job array are ranks too, each with all the ranks of its own world. For work that is
+  /// cut into parts, such as indexing shards; the tasks of an array may run one after the other, so that they
+  /// cannot train together.
+  bool slurm_array = false;
+};
+
 /// Who takes part in the run, and which of them we are.
 ///
-/// `rank` and `size` count processes; `local_rank` and `local_size` those on this machine; `node` and `nodes`
-/// the machines. Where a launcher does not name the node, ranks are taken to fill one machine after another.
-/// `launcher` says where it was read from.
+/// `rank` and `size` count those that get different samples, which are the processes unless ranks are
+/// replicated; `local_rank` and `local_size` count the processes on this machine; `node` and `nodes` the
+/// machines. Where a launcher does not name the node, ranks are taken to fill one machine after another.
+/// `launcher` says where it was read from. `replica` and `replicas` count the processes that get the samples
+/// of this rank.
+/// A value. docs/worlds.md has the launchers, their traps, and what goes with MPI.
 ///
 ///     const auto here = penstock::world::from_environment();
 ///     auto loader = source | shuffle(7) | shard(here) | batch(256);
@@ -29,31 +44,47 @@ struct world {
   std::uint64_t node = 0;
   std::uint64_t nodes = 1;
   std::string_view launcher = "none";
+  std::uint64_t replica = 0;
+  std::uint64_t replicas = 1;
 
-  /// Throws `error(errc::argument)` where rank, local rank or node is not below its number.
+  /// Throws `error(errc::argument)` where rank, local rank, node or replica is not below its number.
   void check() const;
 
   /// The world in which groups of k consecutive ranks get the same samples, as the members of a
-  /// tensor-parallel group want.
+  /// tensor-parallel group want. Throws `error(errc::argument)` where k does not divide the ranks.
   [[nodiscard]] world replicated(std::uint64_t k) const;
+
+  /// The data-parallel world of a model that is cut into `tensor` x `pipeline` parts: all processes that hold
+  /// a part of one copy of the model get the same samples.
+  ///
+  /// Ranks are numbered as Megatron-LM does by default: consecutive ranks are a tensor-parallel group, then
+  /// come the data-parallel ones, and pipeline stages are furthest apart. Of 16 ranks, tensor 2 and pipeline
+  /// 4, ranks 0, 1, 4, 5, 8, 9, 12 and 13 are one copy. Context parallelism stands between tensor and data
+  /// there and its members share samples too: give tensor x context as `tensor`.
+  /// Throws `error(errc::argument)` where the product does not divide the ranks.
+  /// Source: Megatron-LM, megatron/core/parallel_state.py, initialize_model_parallel.
+  [[nodiscard]] world model_parallel(std::uint64_t tensor, std::uint64_t pipeline) const;
 
   /// The world that the launcher describes in the environment; alone where there is none.
   ///
   /// The first family that is there wins, and all numbers come from it: torchrun (RANK with WORLD_SIZE), Open
-  /// MPI, MVAPICH, PMI (Hydra, MPICH, Intel MPI), Flux, Slurm (inside a step only: in a batch script
-  /// SLURM_PROCID is 0 on whatever number of tasks). torchrun comes first, since under `srun torchrun`
-  /// SLURM_PROCID numbers machines.
+  /// MPI, MVAPICH, PMI (Hydra, MPICH, Intel MPI), Flux, PMIx, PALS, Slurm (inside a step only: in a batch
+  /// script SLURM_PROCID is 0 on whatever number of tasks), and the index of a Kubernetes job. torchrun comes
+  /// first, since under `srun torchrun` SLURM_PROCID numbers machines. PMIx, PALS and Kubernetes give a rank
+  /// and no size: it comes from `options.size` or PENSTOCK_WORLD_SIZE, and for PMIx from the Slurm step that
+  /// gives this process the same number.
   /// Throws `error(errc::argument)` when a family is there in half (RANK without WORLD_SIZE), when a number
-  /// cannot be read or does not fit, and when a launcher gives a rank and no size (PMIx, PALS, an indexed
-  /// Kubernetes job): say `shard(rank, size)` then.
-  [[nodiscard]] static world from_environment() {
-    return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  /// cannot be read or does not fit, when there is no size, or another than was asked for, and when RANK
+  /// counts pods of several processes (PET_NPROC_PER_NODE above 1 without LOCAL_RANK).
+  [[nodiscard]] static world from_environment(const world_options& options = {}) {
+    return from_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); },
+                            options);
   }
 
   /// The same with another way to look names up: `lookup(name)` gives a C string, null when the name is not
   /// set.
-  template <class Lookup>
-  [[nodiscard]] static world from_environment(const Lookup& lookup);
+  template <std::invocable<const char*> Lookup>
+  [[nodiscard]] static world from_environment(const Lookup& lookup, const world_options& options = {});
 
   friend bool operator==(const world&, const world&) = default;
 };
@@ -68,15 +99,36 @@ inline void world::check() const {
   below(rank, size, "rank", "world's size");
   below(local_rank, local_size, "local rank", "local size");
   below(node, nodes, "node", "number of nodes");
+  below(replica, replicas, "replica", "number of replicas");
 }
 
 inline world world::replicated(std::uint64_t k) const {
+  check();
   if (k == 0 || size % k != 0) {
-    throw error(errc::argument, {size, " ranks cannot be divided into groups of ", k}).in_stage("world");
+    throw error(errc::argument,
+                {size, " ranks cannot be divided into groups of ", k, "; use a divisor of ", size})
+        .in_stage("world");
   }
   world made = *this;
   made.rank = rank / k;
   made.size = size / k;
+  made.replica = replica + replicas * (rank % k);
+  made.replicas = replicas * k;
+  return made;
+}
+
+inline world world::model_parallel(std::uint64_t tensor, std::uint64_t pipeline) const {
+  check();
+  if (tensor == 0 || pipeline == 0 || size % tensor != 0 || size / tensor % pipeline != 0) {
+    throw error(errc::argument, {size, " ranks cannot hold whole models of ", tensor, " x ", pipeline,
+                                 " parts (tensor x pipeline); use a multiple of their product"})
+        .in_stage("world");
+  }
+  world made = *this;
+  made.size = size / tensor / pipeline;
+  made.rank = rank / tensor % made.size;
+  made.replica = replica + replicas * (rank % tensor + tensor * (rank / (tensor * made.size)));
+  made.replicas = replicas * tensor * pipeline;
   return made;
 }
 
@@ -116,6 +168,14 @@ struct world_reader {
     const char *rank, *size, *local_rank, *local_size, *node, *nodes;
   };
 
+  [[nodiscard]] std::uint64_t need_size(std::optional<std::uint64_t> wanted, const char* name) const {
+    if (wanted) return *wanted;
+    throw error(errc::argument, {"the environment has ", name,
+                                 " and no size of the world; set PENSTOCK_WORLD_SIZE or say "
+                                 "from_environment({.size = n}) or shard(rank, size)"})
+        .in_stage("world");
+  }
+
   [[nodiscard]] world read(const family& names) const {
     world made;
     made.launcher = names.launcher;
@@ -129,6 +189,16 @@ struct world_reader {
   [[nodiscard]] std::optional<std::uint64_t> optional(const char* name) const {
     return name == nullptr ? std::nullopt : find(name);
   }
+
+  /// A Slurm step; nothing in its batch, extern and interactive steps, whose numbers are at the top of 32
+  /// bits.
+  [[nodiscard]] std::optional<world> read_slurm_step() const;
+
+  /// What the environment says of the world, without the job array.
+  [[nodiscard]] world read_launcher(std::optional<std::uint64_t> wanted) const;
+
+  /// This task's ranks among those of all tasks of its job array.
+  [[nodiscard]] world among_array_tasks(world task) const;
 
   /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the
   /// local rank needs.
@@ -175,16 +245,37 @@ template <class = void>
   }
 }
 
-}  // namespace detail
+template <class Lookup>
+std::optional<world> world_reader<Lookup>::read_slurm_step() const {
+  const auto step = find("SLURM_STEP_ID");
+  if (!step || *step >= 0xfffffff0u || !has("SLURM_PROCID")) return std::nullopt;
+  world made;
+  made.launcher = "Slurm";
+  made.rank = need("SLURM_PROCID", "SLURM_STEP_ID");
+  const auto tasks = find("SLURM_STEP_NUM_TASKS");
+  made.size = tasks ? *tasks : need("SLURM_NTASKS", "SLURM_PROCID");
+  const auto node = find("SLURM_NODEID");
+  const auto step_nodes = find("SLURM_STEP_NUM_NODES");
+  const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
+  complete(made, find("SLURM_LOCALID"), list ? slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
+           step_nodes ? step_nodes : find("SLURM_NNODES"));
+  return made;
+}
 
 template <class Lookup>
-world world::from_environment(const Lookup& lookup) {
-  using reader = detail::world_reader<Lookup>;
-  const reader environment{lookup};
-  using family = typename reader::family;
-  if (environment.has("RANK")) {
-    return environment.read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                                   "GROUP_RANK", "GROUP_WORLD_SIZE"});
+world world_reader<Lookup>::read_launcher(std::optional<std::uint64_t> wanted) const {
+  if (has("RANK")) {
+    // An operator that makes pods numbers them so, and leaves the processes in them to torchrun.
+    const char* each = lookup("PET_NPROC_PER_NODE");
+    if (each != nullptr && !has("LOCAL_RANK") && std::string_view(each) != "1") {
+      throw error(errc::argument,
+                  {"RANK and WORLD_SIZE count pods here, since PET_NPROC_PER_NODE=",
+                   std::string_view(each).substr(0, 80),
+                   " asks for several processes in each; start them with torchrun, which numbers them"})
+          .in_stage("world");
+    }
+    return read(family{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                       "GROUP_WORLD_SIZE"});
   }
   for (const family& names :
        {family{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -194,34 +285,75 @@ world world::from_environment(const Lookup& lookup) {
         family{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr},
         family{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr, nullptr,
                "FLUX_JOB_NNODES"}}) {
-    if (environment.has(names.rank)) return environment.read(names);
+    if (has(names.rank)) return read(names);
   }
-  // Slurm gives its batch, extern and interactive steps numbers at the top of 32 bits; none of them is a
-  // parallel step.
-  const auto step = environment.find("SLURM_STEP_ID");
-  if (step && *step < 0xfffffff0u && environment.has("SLURM_PROCID")) {
+  const auto without_size = [&](const char* launcher, const char* name, std::optional<std::uint64_t> local,
+                                std::optional<std::uint64_t> locals, std::optional<std::uint64_t> node) {
     world made;
-    made.launcher = "Slurm";
-    made.rank = environment.need("SLURM_PROCID", "SLURM_STEP_ID");
-    const auto tasks = environment.find("SLURM_STEP_NUM_TASKS");
-    made.size = tasks ? *tasks : environment.need("SLURM_NTASKS", "SLURM_PROCID");
-    const auto node = environment.find("SLURM_NODEID");
-    const auto step_nodes = environment.find("SLURM_STEP_NUM_NODES");
-    const char* list = lookup("SLURM_STEP_TASKS_PER_NODE");
-    reader::complete(made, environment.find("SLURM_LOCALID"),
-                     list ? detail::slurm_tasks(list, node.value_or(0)) : std::nullopt, node,
-                     step_nodes ? step_nodes : environment.find("SLURM_NNODES"));
+    made.launcher = launcher;
+    made.rank = *find(name);
+    made.size = need_size(wanted, name);
+    complete(made, local, locals, node, std::nullopt);
     return made;
+  };
+  if (has("PMIX_RANK")) {
+    // `srun --mpi=pmix` sets both. Under another launcher that was started in a step, say by hand in
+    // `srun --pty bash`, all processes have the step's one SLURM_PROCID.
+    const auto step = read_slurm_step();
+    if (step && step->rank == *find("PMIX_RANK") && (!wanted || *wanted == step->size)) return *step;
+    return without_size("PMIx", "PMIX_RANK", std::nullopt, std::nullopt, std::nullopt);
   }
-  for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
-    if (!environment.has(name)) continue;
-    throw error(errc::argument,
-                {"the environment has ", name, " and no size of the world; say shard(rank, size)"})
+  if (has("PALS_RANKID")) {
+    return without_size("PALS", "PALS_RANKID", find("PALS_LOCAL_RANKID"), find("PALS_LOCAL_SIZE"),
+                        find("PALS_NODEID"));
+  }
+  if (const auto step = read_slurm_step()) return *step;
+  if (has("JOB_COMPLETION_INDEX"))
+    return without_size("Kubernetes", "JOB_COMPLETION_INDEX", std::nullopt, std::nullopt, std::nullopt);
+  if (const auto size = find("WORLD_SIZE"); size && *size > 1) static_cast<void>(need("RANK", "WORLD_SIZE"));
+  if (wanted && *wanted != 1) {
+    throw error(errc::argument, {"a world of ", *wanted,
+                                 " was asked for, and nothing in the environment says which rank of it "
+                                 "this is; start it with a launcher or say shard(rank, size)"})
         .in_stage("world");
   }
-  if (const auto size = environment.find("WORLD_SIZE"); size && *size > 1)
-    static_cast<void>(environment.need("RANK", "WORLD_SIZE"));
   return {};
+}
+
+template <class Lookup>
+world world_reader<Lookup>::among_array_tasks(world task) const {
+  if (!has("SLURM_ARRAY_TASK_ID")) return task;
+  const std::uint64_t id = *find("SLURM_ARRAY_TASK_ID");
+  const std::uint64_t count = need("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t first = need("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t last = need("SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_ID");
+  const std::uint64_t by = find("SLURM_ARRAY_TASK_STEP").value_or(1);
+  if (by == 0 || id < first || id > last || (id - first) % by != 0 || (last - first) / by + 1 != count) {
+    throw error(errc::argument,
+                {"the ", count, " tasks of this job array, from ", first, " to ", last, " by ", by,
+                 ", are no range, so that task ", id, " has no rank; submit it with --array=0-N"})
+        .in_stage("world");
+  }
+  task.rank += (id - first) / by * task.size;
+  task.size *= count;
+  task.launcher = "Slurm array";
+  return task;
+}
+
+}  // namespace detail
+
+template <std::invocable<const char*> Lookup>
+world world::from_environment(const Lookup& lookup, const world_options& options) {
+  const detail::world_reader<Lookup> environment{lookup};
+  const auto wanted = options.size ? options.size : environment.find("PENSTOCK_WORLD_SIZE");
+  world made = environment.read_launcher(options.slurm_array ? std::nullopt : wanted);
+  if (options.slurm_array) made = environment.among_array_tasks(made);
+  if (wanted && made.size != *wanted) {
+    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, and ",
+                                 options.size ? "the program" : "PENSTOCK_WORLD_SIZE", " says ", *wanted})
+        .in_stage("world");
+  }
+  return made;
 }
 
 }  // namespace penstock::inline v0_1

@@ -5,12 +5,15 @@
 #include <penstock/core/fingerprint.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,6 +34,8 @@ class basic_manifest {
     std::uint64_t samples = 0;
     std::uint64_t payload = 0;  ///< bytes in the members of samples
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
+    std::uint64_t stamp = 0;
   };
   /// Where a sample is: the number of its shard, and its number in it.
   struct place {
@@ -106,5 +111,58 @@ class manifest : public basic_manifest<> {
  public:
   using basic_manifest<>::basic_manifest;
 };
+
+/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 1` and the number
+/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, the length of its name
+/// in bytes, and the name.
+template <class = void>
+[[nodiscard]] std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number :
+         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+/// Reads what `to_string` wrote; anything else is `errc::format` with the offset.
+template <class = void>
+[[nodiscard]] manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is no manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
 
 }  // namespace penstock::inline v0_1

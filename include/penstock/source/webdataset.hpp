@@ -39,6 +39,10 @@ struct webdataset_options {
 /// extensions are a sample.
 ///
 ///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
+///     webdataset(manifest)                          webdataset(mapped_file(paths), manifest)
+///
+/// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
+/// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
 /// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
@@ -176,6 +180,13 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(paths), options) {}
 
+  /// The shards that a manifest names.
+  explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
+    requires std::same_as<Storage, file>
+      : webdataset(file(names_in(known)), known, options) {}
+  explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
+      : set_(new const shard_set(std::move(where), options.index, known)) {}
+
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
     return set_->shards.starts();
@@ -194,6 +205,12 @@ class webdataset {
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
+  static std::vector<std::string> names_in(const class penstock::manifest& known) {
+    std::vector<std::string> names;
+    for (const auto& one : known.shards()) names.push_back(one.name);
+    return names;
+  }
+
   std::shared_ptr<const shard_set> set_;
 };
 
@@ -201,6 +218,9 @@ template <storage Storage>
 webdataset(Storage) -> webdataset<Storage>;
 template <storage Storage>
 webdataset(Storage, webdataset_options) -> webdataset<Storage>;
+webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
+template <storage Storage>
+webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
 template <detail::tar::pattern_text Text>
 webdataset(const Text&) -> webdataset<file>;
 template <detail::tar::pattern_text Text>

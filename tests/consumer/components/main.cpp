@@ -44,6 +44,9 @@
 #ifdef CONSUMER_ASIO
 #include <penstock/integration/asio.hpp>
 #endif
+#ifdef CONSUMER_MPI
+#include <penstock/integration/mpi.hpp>
+#endif
 #ifdef CONSUMER_LOCKFREE
 #include <penstock/run/lockfree.hpp>
 #endif
@@ -124,6 +127,9 @@ int main() {
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;
+#endif
+#ifdef CONSUMER_MPI
+  refuses("mpi", [](ps::bytes_view) { ps::mpi::barrier(MPI_COMM_WORLD); });  // it was not initialised
 #endif
   return faults;
 }

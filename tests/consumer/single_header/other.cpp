@@ -37,6 +37,9 @@
 #ifdef CONSUMER_HAS_ASIO
 #include <penstock/penstock_asio.hpp>
 #endif
+#ifdef CONSUMER_HAS_MPI
+#include <penstock/penstock_mpi.hpp>
+#endif
 #ifdef CONSUMER_HAS_LOCKFREE
 #include <penstock/penstock_lockfree.hpp>
 #endif

@@ -86,10 +86,50 @@ struct shard_set {
       if (!keep(i, *built)) in_memory[i] = std::move(built);
     });
     for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i], headers[i].shard_size, headers[i].samples, headers[i].payload,
-                    headers[i].content};
+      entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
+                    headers[i].payload, headers[i].content,    signatures[i].stamp};
     }
     shards = manifest(std::move(entries));
+  }
+
+  /// Shards that another process has looked at: nothing is listed or read. Where no index is kept beside a
+  /// shard, it is built at its first use.
+  shard_set(Storage given, index_policy chosen, manifest known)
+      : where(std::move(given)), policy(chosen), shards(std::move(known)) {
+    const std::span<const std::string> names = where.names();
+    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    if (names.size() != shards.shards().size()) {
+      throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
+                                   names.size(), "; give the storage the manifest's names"});
+    }
+    signatures.resize(names.size());
+    in_memory.resize(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const manifest::shard& entry = shards.shards()[i];
+      if (names[i] != entry.name) {
+        throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
+                                     names[i], "; give the storage the manifest's names"});
+      }
+      signatures[i] = {entry.bytes, entry.stamp};
+    }
+    learn_stamps();
+  }
+
+  /// A manifest of a writer has no times of change.
+  void learn_stamps() {
+    const auto known = [](const object_signature& s) { return s.stamp != 0; };
+    if (std::all_of(signatures.begin(), signatures.end(), known)) return;
+    auto session = where.connect();
+    for (std::size_t i = 0; i < signatures.size(); ++i) {
+      if (known(signatures[i])) continue;
+      const object_signature found = session.signature(static_cast<object_id>(i));
+      if (found.size != signatures[i].size) {
+        throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
+                               signatures[i].size, "; make the manifest again"})
+            .in_file(where.names()[i]);
+      }
+      signatures[i] = found;
+    }
   }
 
   /// Whether the indexes are those that another program wrote.
@@ -167,8 +207,10 @@ class open_indexes {
                    to_text(index_state::damaged), ", and index_policy::require allows no other"})
           .in_file(entry.name);
     }
-    auto built = std::shared_ptr<const buffer>(
-        new const buffer(build_index(session, static_cast<object_id>(shard), entry.name)));
+    auto built = std::shared_ptr<const buffer>(new const buffer(
+        set_->foreign()
+            ? build_foreign_index(session, static_cast<object_id>(shard), entry.name, set_->policy)
+            : build_index(session, static_cast<object_id>(shard), entry.name)));
     const bool kept = set_->keep(shard, *built);
     auto fresh = loaded_index::from_buffer(std::move(built));
     if (!fresh || !belongs(*fresh, entry)) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Builds the indexes of tar shards before anybody trains on them, on many machines at once: each process has
+// every n-th shard. It needs no MPI, only a launcher that numbers processes, or the tasks of a Slurm job
+// array:
+//
+//     mpirun -np 8 index_shards --shards 'train-{000000..001023}.tar'
+//     sbatch --array=0-31 --wrap "index_shards --shards 'train-{000000..001023}.tar'"
+//
+// Indexes that are there and belong to their shards are left alone. So whatever was killed is started again,
+// with any number of processes, and does the rest.
+
+#include "arguments.hpp"
+
+#include <penstock/order/world.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+/// Whether there is an index that belongs to the shard.
+bool is_indexed(const std::string& shard) {
+  try {
+    static_cast<void>(ps::webdataset(std::vector{shard}, {.index = ps::index_policy::require}));
+    return true;
+  } catch (const ps::error& e) {
+    if (e.code() != ps::errc::missing) throw;
+    return false;
+  }
+}
+
+void index(arguments& given) {
+  const std::string pattern = given.text("shards");
+  given.done();
+  const ps::world here = ps::world::from_environment({.slurm_array = true});
+  const ps::file files(pattern);
+  const std::span<const std::string> shards = files.names();
+  std::uint64_t built = 0, there = 0;
+  for (std::uint64_t i = here.rank; i < shards.size(); i += here.size) {
+    const std::string& shard = shards[i];
+    if (is_indexed(shard)) {
+      ++there;
+      continue;
+    }
+    const ps::webdataset made(std::vector{shard}, {.threads = 1});
+    if (!is_indexed(shard))
+      throw std::runtime_error("the index of " + shard +
+                               " cannot be kept beside it; may its folder be written?");
+    ++built;
+    std::printf("indexed %s, %llu samples\n", shard.c_str(), static_cast<unsigned long long>(made.size()));
+    std::fflush(stdout);
+  }
+  std::printf("rank %llu of %llu (%.*s): %llu indexes built, %llu were there\n",
+              static_cast<unsigned long long>(here.rank), static_cast<unsigned long long>(here.size),
+              static_cast<int>(here.launcher.size()), here.launcher.data(),
+              static_cast<unsigned long long>(built), static_cast<unsigned long long>(there));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    arguments given(argc, argv, "index_shards --shards PATTERN");
+    index(given);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "index_shards: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component mpi. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<mpi.h>)
+#error "penstock/integration/mpi.hpp needs MPI: link penstock::mpi"
+#endif
+#if !__has_include(<mpi.h>)
+#error "penstock_mpi.hpp needs MPI: link penstock::mpi"
+#endif
+
+#include <penstock/penstock.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mpi.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ---- penstock/integration/detail/mpi_peers.hpp
+
+namespace penstock::inline v0_1::mpi::detail {
+
+using penstock::detail::append;
+using penstock::detail::piece;
+using penstock::detail::text;
+
+inline void check(int code) {
+  if (code == MPI_SUCCESS) return;
+  char words[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, words, &length);
+  throw error(errc::io, {"MPI says: ", std::string_view(words, static_cast<std::size_t>(length))});
+}
+
+/// The processes of a communicator, where they may be talked to from this thread.
+struct peers {
+  MPI_Comm comm;
+  int rank = 0, size = 0;
+
+  explicit peers(MPI_Comm of) : comm(of) {
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (begun == 0 || ended != 0) {
+      throw error(errc::argument,
+                  "MPI is not running here: MPI_Init_thread comes before what asks it, MPI_Finalize after");
+    }
+    if (of == MPI_COMM_NULL) throw error(errc::argument, "this process is not in the communicator");
+    int level = 0, first_thread = 0;
+    MPI_Query_thread(&level);
+    MPI_Is_thread_main(&first_thread);
+    if (level < MPI_THREAD_SERIALIZED && first_thread == 0) {
+      throw error(errc::argument,
+                  "MPI was initialised for calls of one thread, and this is another; call it from the thread "
+                  "that called MPI_Init_thread");
+    }
+    check(MPI_Comm_rank(comm, &rank));
+    check(MPI_Comm_size(comm, &size));
+  }
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(size); }
+
+  /// Waits until an operation is done. What it reads and writes is `kept`.
+  template <class Kept>
+  void wait(MPI_Request request, std::unique_ptr<Kept>& kept, std::chrono::milliseconds deadline,
+            std::string_view what) const {
+    const auto begin = std::chrono::steady_clock::now();
+    for (unsigned round = 0;; ++round) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+      if (done != 0) return;
+      const auto waited = std::chrono::steady_clock::now() - begin;
+      if (waited >= deadline) {
+        (void)kept.release();  // the operation cannot be called back, and may still write there
+        throw error(errc::stopped,
+                    {"process ", rank, " waited ", deadline.count(), " ms for all ", size, " processes to ",
+                     what, "; one of them has ended or does something else: end the job"});
+      }
+      // Where processes outnumber processors, who waits must not keep the others from coming.
+      if (waited < std::chrono::microseconds(200))
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(round < 2000 ? 100 : 1000));
+    }
+  }
+
+  /// The numbers of every process, one process after another.
+  [[nodiscard]] std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine,
+                                                  std::chrono::milliseconds deadline,
+                                                  std::string_view what) const {
+    struct buffers {
+      std::vector<std::uint64_t> mine, all;
+    };
+    auto kept = std::make_unique<buffers>();
+    kept->mine = std::move(mine);
+    kept->all.resize(kept->mine.size() * count());
+    const int each = static_cast<int>(kept->mine.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(kept->mine.data(), each, MPI_UINT64_T, kept->all.data(), each, MPI_UINT64_T, comm,
+                         &request));
+    wait(request, kept, deadline, what);
+    return std::move(kept->all);
+  }
+
+  /// The smallest number of all processes.
+  [[nodiscard]] std::uint64_t least(std::uint64_t mine, std::chrono::milliseconds deadline,
+                                    std::string_view what) const {
+    struct numbers {
+      std::uint64_t mine, all;
+    };
+    auto kept = std::make_unique<numbers>(numbers{mine, 0});
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(&kept->mine, &kept->all, 1, MPI_UINT64_T, MPI_MIN, comm, &request));
+    wait(request, kept, deadline, what);
+    return kept->all;
+  }
+
+  /// A text of process `root`, on all of them.
+  [[nodiscard]] std::string broadcast(int root, std::string words, std::chrono::milliseconds deadline,
+                                      std::string_view what) const {
+    auto length = std::make_unique<std::uint64_t>(words.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibcast(length.get(), 1, MPI_UINT64_T, root, comm, &request));
+    wait(request, length, deadline, what);
+    auto kept = std::make_unique<std::string>(std::move(words));
+    kept->resize(static_cast<std::size_t>(*length));
+    constexpr std::size_t most = std::size_t{1} << 30;  // MPI counts with int
+    for (std::size_t at = 0; at < kept->size(); at += most) {
+      check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(most, kept->size() - at)), MPI_BYTE, root,
+                       comm, &request));
+      wait(request, kept, deadline, what);
+    }
+    return std::move(*kept);
+  }
+
+  /// The text of every process, on process `root`; nothing on the others.
+  [[nodiscard]] std::vector<std::string> collect(int root, std::string words,
+                                                 std::chrono::milliseconds deadline,
+                                                 std::string_view what) const {
+    struct buffers {
+      std::string mine, all;
+      std::vector<int> lengths, begins;
+    };
+    auto kept = std::make_unique<buffers>();
+    kept->mine = std::move(words);
+    std::uint64_t total = 0;
+    for (const std::uint64_t length : gather({kept->mine.size()}, deadline, what)) {
+      if (length > 0x7fffffffu - total) {
+        throw error(errc::limit, {"the texts of ", size,
+                                  " processes are more than 2 GiB together; keep one "
+                                  "in a file for each process"});
+      }
+      kept->begins.push_back(static_cast<int>(total));
+      kept->lengths.push_back(static_cast<int>(length));
+      total += length;
+    }
+    kept->all.resize(static_cast<std::size_t>(rank == root ? total : 0));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Igatherv(kept->mine.data(), static_cast<int>(kept->mine.size()), MPI_BYTE, kept->all.data(),
+                       kept->lengths.data(), kept->begins.data(), MPI_BYTE, root, comm, &request));
+    wait(request, kept, deadline, what);
+    std::vector<std::string> made;
+    for (std::size_t i = 0; rank == root && i < count(); ++i) {
+      made.push_back(kept->all.substr(static_cast<std::size_t>(kept->begins[i]),
+                                      static_cast<std::size_t>(kept->lengths[i])));
+    }
+    return made;
+  }
+};
+
+/// What a process tells the others of its failure: the kind, and the sentence.
+inline std::string words_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& e) {
+    const std::string_view line = e.what();  // with its facts, without the name in front
+    return std::to_string(static_cast<int>(e.code())) + " " + std::string(line.substr(line.find(' ') + 1));
+  } catch (const std::exception& e) {
+    return std::to_string(static_cast<int>(errc::stopped)) + " " + e.what();
+  } catch (...) {
+    return std::to_string(static_cast<int>(errc::stopped)) + " an exception without words";
+  }
+}
+[[noreturn]] inline void throw_words(int process, const std::string& words) {
+  const auto code = static_cast<errc>(words.empty() ? 0 : words[0] - '0');  // kinds are below 10
+  throw error(code, {"process ", process, " failed: ", std::string_view(words).substr(2)});
+}
+static_assert(static_cast<int>(errc::stopped) < 10, "a kind is sent as one digit");
+
+// What a process can give the others as text.
+inline std::string pack(const std::string& value) { return value; }
+inline std::string pack(const manifest& value) { return to_string(value); }
+inline std::string pack(const state& value) { return to_string(value); }
+inline std::string pack(const std::vector<std::string>& value) {
+  std::string made;
+  for (const std::string& one : value) append(made, {one.size(), " ", one});
+  return made;
+}
+template <class T>
+T unpack(const std::string& words) {
+  if constexpr (std::same_as<T, manifest>) {
+    return manifest_from_string(words);
+  } else if constexpr (std::same_as<T, state>) {
+    return state_from_string(words);
+  } else if constexpr (std::same_as<T, std::string>) {
+    return words;
+  } else {
+    T made;
+    for (std::size_t at = 0; at < words.size();) {
+      const std::size_t blank = words.find(' ', at);
+      const std::size_t length = std::stoull(words.substr(at, blank - at));
+      made.push_back(words.substr(blank + 1, length));
+      at = blank + 1 + length;
+    }
+    return made;
+  }
+}
+
+/// `1`, `1 and 3`, `1, 2 and 3`; of many the first few.
+inline std::string list_of(const std::vector<std::size_t>& processes) {
+  std::string words = processes.size() == 1 ? "process " : "processes ";
+  const std::size_t shown = std::min<std::size_t>(processes.size(), 8);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == processes.size();
+    append(words, {i == 0 ? "" : last ? " and " : ", ", processes[i]});
+  }
+  if (shown < processes.size()) append(words, {" and ", processes.size() - shown, " more"});
+  return words;
+}
+
+}  // namespace penstock::inline v0_1::mpi::detail
+
+// ---- penstock/integration/mpi.hpp
+
+/// Many processes under MPI: who they are, that they agree, and that they stop together.
+///
+/// All functions are collective: every process of the communicator calls them, in the same order. They use
+/// operations that can be waited for with a deadline, so that a process that ended or does something else
+/// makes the others throw `error(errc::stopped)`, with what they waited for, instead of hang. The
+/// communicator cannot be used after that: end the job. MPI is called by the calling thread alone and never
+/// by a worker;
+/// MPI_THREAD_FUNNELED is enough, on the thread that initialised MPI.
+/// Throws `error(errc::argument)` where MPI does not run or the thread may not call it, and `error(errc::io)`
+/// with MPI's own words where a call fails and the communicator returns errors (by default MPI ends the job).
+///
+///     const auto here = ps::mpi::world_of(MPI_COMM_WORLD);
+///     const auto shards = ps::mpi::on_first_rank(
+///         MPI_COMM_WORLD, [] { return ps::webdataset("train-{0000..0127}.tar").manifest(); });
+///     const auto loader = ps::webdataset(shards) | ps::shuffle(7) | ps::shard(here) | ps::global_batch(4096);
+///     ps::mpi::agree(MPI_COMM_WORLD, loader);
+namespace penstock::inline v0_1::mpi {
+
+/// How long to wait for the other processes where nothing else is said.
+inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
+
+/// Waits until every process has come to this place; `what` is for the message: "processes to <what>".
+inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
+                    std::string_view what = "come to a barrier") {
+  const detail::peers all(comm);
+  auto nothing = std::make_unique<char>();
+  MPI_Request request = MPI_REQUEST_NULL;
+  detail::check(MPI_Ibarrier(comm, &request));
+  all.wait(request, nothing, deadline, what);
+}
+
+/// The world of a communicator: rank and size are the communicator's, local ones those of the processes that
+/// share memory with this one, and nodes are numbered by their lowest ranks.
+inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patience) {
+  const detail::peers all(comm);
+  // Splitting knows no deadline: nobody begins before all are there.
+  barrier(comm, deadline, "find out who shares a machine");
+  MPI_Comm near = MPI_COMM_NULL;
+  detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+  const detail::peers local(near);
+  const auto first =
+      local.gather({static_cast<std::uint64_t>(all.rank)}, deadline, "tell their ranks").front();
+  MPI_Comm_free(&near);
+  auto firsts = all.gather({first}, deadline, "tell their machines");
+  std::sort(firsts.begin(), firsts.end());
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  world here;
+  here.rank = static_cast<std::uint64_t>(all.rank);
+  here.size = static_cast<std::uint64_t>(all.size);
+  here.local_rank = static_cast<std::uint64_t>(local.rank);
+  here.local_size = static_cast<std::uint64_t>(local.size);
+  here.node =
+      static_cast<std::uint64_t>(std::lower_bound(firsts.begin(), firsts.end(), first) - firsts.begin());
+  here.nodes = firsts.size();
+  here.launcher = "MPI";
+  here.check();
+  return here;
+}
+
+/// Throws on every process where one has failed: its own exception there, and elsewhere an error of the same
+/// kind that begins "process 2 failed: ". Of several the lowest process's sentence is told.
+///
+/// To be called at places that every process comes to, with what each caught, null for nothing: a process
+/// that threw alone would leave the others waiting in the next collective call. Costs one reduction of 8
+/// bytes.
+///
+///     auto batch = run.next();
+///     ps::mpi::stop_together(MPI_COMM_WORLD, batch.failure);
+inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
+                          std::chrono::milliseconds deadline = patience) {
+  const detail::peers all(comm);
+  const auto none = static_cast<std::uint64_t>(all.size);
+  const std::uint64_t failed =
+      all.least(failure ? static_cast<std::uint64_t>(all.rank) : none, deadline, "say whether they go on");
+  if (failed == none) return;
+  const int who = static_cast<int>(failed);
+  const std::string words = all.broadcast(who, who == all.rank ? detail::words_of(failure) : std::string(),
+                                          deadline, "hear why one stops");
+  if (failure) std::rethrow_exception(failure);
+  detail::throw_words(who, words);
+}
+
+/// What f() gives, on every process, or an exception on every process: see `stop_together`.
+///
+///     auto run = ps::mpi::together(MPI_COMM_WORLD, [&] { return loader.open(); });
+template <class F>
+auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+  using result = std::invoke_result_t<F&>;
+  std::exception_ptr failure;
+  if constexpr (std::is_void_v<result>) {
+    try {
+      f();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    stop_together(comm, failure, deadline);
+  } else {
+    std::optional<result> made;
+    try {
+      made.emplace(f());
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    stop_together(comm, failure, deadline);
+    return std::move(*made);
+  }
+}
+
+/// What f() gives on process 0, on every process. f is called there alone: the one that lists a folder or a
+/// bucket, and looks at the indexes. It gives a `manifest`, a `state`, a text or a list of texts. Where it
+/// throws, all processes do.
+///
+/// With a communicator of the processes of one machine, each machine lists its own copy; `agree` then says
+/// whether they are copies.
+template <class F>
+auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+  using result = std::remove_cvref_t<std::invoke_result_t<F&>>;
+  const detail::peers all(comm);
+  std::exception_ptr failure;
+  std::optional<result> made;
+  std::string words;
+  if (all.rank == 0) {
+    try {
+      made.emplace(f());
+      words = "+" + detail::pack(*made);
+    } catch (...) {
+      failure = std::current_exception();
+      words = "-" + detail::words_of(failure);
+    }
+  }
+  words = all.broadcast(0, std::move(words), deadline, "wait for what process 0 finds");
+  if (failure) std::rethrow_exception(failure);
+  if (words[0] == '-') detail::throw_words(0, words.substr(1));
+  return made ? std::move(*made) : detail::unpack<result>(words.substr(1));
+}
+
+namespace detail {
+
+/// What the processes say of themselves, a row each.
+struct claims {
+  enum column : std::size_t { rank, size, replica, replicas, dataset, sequence, epoch, step, columns };
+  std::vector<std::uint64_t> all;
+
+  [[nodiscard]] std::size_t count() const { return all.size() / columns; }
+  [[nodiscard]] std::uint64_t at(std::size_t process, column c) const { return all[process * columns + c]; }
+
+  /// Those that say otherwise than most do; of equal numbers of processes the one with the lowest is right.
+  struct split {
+    std::vector<std::size_t> others;
+    std::size_t usual = 0;
+  };
+  [[nodiscard]] split differ_in(std::initializer_list<column> which) const {
+    std::map<std::vector<std::uint64_t>, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < count(); ++i) {
+      std::vector<std::uint64_t> said;
+      for (const column c : which) said.push_back(at(i, c));
+      groups[said].push_back(i);
+    }
+    const auto* most = &groups.begin()->second;
+    for (const auto& [said, who] : groups)
+      if (who.size() > most->size() || (who.size() == most->size() && who[0] < most->front())) most = &who;
+    split made;
+    made.usual = most->front();
+    for (const auto& [said, who] : groups)
+      if (&who != most) made.others.insert(made.others.end(), who.begin(), who.end());
+    std::sort(made.others.begin(), made.others.end());
+    return made;
+  }
+
+  /// What is wrong with the worlds; empty where ranks and replicas number the processes.
+  [[nodiscard]] std::string wrong_world() const {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> seen;
+    for (std::size_t i = 0; i < count(); ++i) {
+      const std::uint64_t ranks = at(i, size), copies = at(i, replicas);
+      if (at(i, rank) >= ranks)
+        return text(
+            {"process ", i, " says that it is rank ", at(i, rank), " of ", ranks, "; they count from 0"});
+      if (at(i, replica) >= copies || copies > count() || ranks > count() || ranks * copies != count()) {
+        return text({"process ", i, " says that the world has ", ranks, " ranks",
+                     copies == 1 ? std::string() : text({" of ", copies, " replicas"}),
+                     ", and the communicator has ", count(),
+                     " processes; start them all with one launcher, or use mpi::world_of"});
+      }
+    }
+    if (const split s = differ_in({size, replicas}); !s.others.empty()) {
+      return text({list_of(s.others), " have ", at(s.others[0], replicas), " replicas of a rank, process ",
+                   s.usual, " has ", at(s.usual, replicas), "; give all the same sizes of groups"});
+    }
+    for (std::size_t i = 0; i < count(); ++i) {
+      const auto [place, fresh] = seen.emplace(std::pair(at(i, rank), at(i, replica)), i);
+      if (!fresh) {
+        return text({list_of({place->second, i}), " both say that they are rank ", at(i, rank),
+                     at(i, replicas) == 1 ? std::string() : text({", replica ", at(i, replica)}), " of ",
+                     at(i, size), "; each needs a number of its own"});
+      }
+    }
+    return {};
+  }
+};
+
+template <class Plan>
+void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t step,
+              std::chrono::milliseconds deadline) {
+  const peers all(comm);
+  const world here = penstock::world_of(p);
+  const claims said{all.gather({here.rank, here.size, here.replica, here.replicas, p.source().fingerprint(),
+                                sequence_fingerprint(p), epoch, step},
+                               deadline, "say which data they have")};
+  const auto refuse = [](std::string_view words) { throw error(errc::argument, words); };
+  if (const std::string words = said.wrong_world(); !words.empty()) refuse(words);
+  if (const auto s = said.differ_in({claims::dataset}); !s.others.empty()) {
+    std::string mine = "other samples";
+    if constexpr (requires { p.source().describe(); }) mine = p.source().describe();
+    const auto of = [&](std::size_t process) {
+      return all.broadcast(static_cast<int>(process), mine, deadline, "say which data they have");
+    };
+    const std::string other = of(s.others[0]), usual = of(s.usual);
+    refuse(text({list_of(s.others), " of ", all.size, " see other data than process ", s.usual, ": ", other,
+                 "; process ", s.usual, " has ", usual,
+                 "; look for old copies, or let one process list it (mpi::on_first_rank)"}));
+  }
+  if (const auto s = said.differ_in({claims::sequence}); !s.others.empty()) {
+    refuse(text({list_of(s.others), " of ", all.size, " go through the data in another order than process ",
+                 s.usual,
+                 ": seeds, order stages, deciders, tail or global batch differ; give all the same plan"}));
+  }
+  if (const auto s = said.differ_in({claims::epoch, claims::step}); !s.others.empty()) {
+    const std::size_t one = s.others[0];
+    refuse(
+        text({list_of(s.others), " of ", all.size, " are elsewhere than process ", s.usual,
+              ", which is at step ", said.at(s.usual, claims::step), " of epoch ",
+              said.at(s.usual, claims::epoch), ": process ", one, " is at step ", said.at(one, claims::step),
+              " of epoch ", said.at(one, claims::epoch), "; open all of them from one state"}));
+  }
+}
+
+}  // namespace detail
+
+/// Throws one `error(errc::argument)` on every process, the same sentence with the processes it speaks of,
+/// where they do not go together: where ranks (and replicas) of their plans' worlds do not number the
+/// processes of the communicator, where two say the same number, or where one has other data or another
+/// order.
+///
+/// Of a run it compares also where it stands. Call it once before the first batch, and with the run wherever
+/// a process may have been replaced.
+template <class Plan>
+  requires requires(const Plan& p) { p.source().fingerprint(); }
+void agree(MPI_Comm comm, const Plan& p, std::chrono::milliseconds deadline = patience) {
+  detail::agree_on(comm, p, 0, 0, deadline);
+}
+template <class Run>
+  requires requires(const Run& r) { r.plan().source().fingerprint(); }
+void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = patience) {
+  const state where = r.state();
+  detail::agree_on(comm, r.plan(), where.epoch, where.step, deadline);
+}
+
+/// The states of all processes as one (see `merge`) on process `root`, nothing on the others; members of a
+/// group that get the same samples count once. Throws on every process where they are not of one job and one
+/// step.
+inline std::optional<state> gather_states(MPI_Comm comm, const state& mine, int root = 0,
+                                          std::chrono::milliseconds deadline = patience) {
+  const detail::peers all(comm);
+  const auto texts = all.collect(root, to_string(mine), deadline, "give their states");
+  return together(
+      comm,
+      [&]() -> std::optional<state> {
+        if (all.rank != root) return std::nullopt;
+        std::map<std::uint64_t, std::vector<state>> of_rank;
+        for (const std::string& one : texts) {
+          state s = state_from_string(one);
+          auto& same = of_rank[s.rank];
+          if (std::find(same.begin(), same.end(), s) == same.end()) same.push_back(std::move(s));
+        }
+        std::vector<state> different;
+        for (auto& [rank, same] : of_rank)
+          for (state& s : same) different.push_back(std::move(s));
+        return merge(different);
+      },
+      deadline);
+}
+
+}  // namespace penstock::inline v0_1::mpi

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""elastic.py <train_elastic>: trains on 1 to 5 processes, kills them all with SIGKILL at random steps and starts
+again on another number, and compares with a training that nobody disturbed: every global step has the same samples
+in the same order, no sample of an epoch is left out or had twice, and the weights end the same, byte for byte.
+
+Three times; with PENSTOCK_LONG_TESTS ten times. Random, but the same in every run: the steps and the numbers of
+processes.
+"""
+
+import os
+import pathlib
+import random
+import re
+import sys
+import tempfile
+
+import launch
+import shards
+
+LONG = os.environ.get("PENSTOCK_LONG_TESTS", "0") not in ("", "0")
+EPOCHS, GLOBAL = 12 if LONG else 3, 23  # which no number of processes above 1 divides
+
+
+def fail(sentence):
+    sys.exit(f"elastic: {sentence}")
+
+
+def read_record(folder, attempt, ranks):
+    """Of one attempt: {(epoch, step): {rank: keys}}; members of a group must have had the same."""
+    steps = {}
+    for path in folder.glob(f"record-{attempt}.*"):
+        rank, of, _ = re.fullmatch(r"record-\d+\.(\d+)-of-(\d+)\.(\d+)", path.name).groups()
+        if int(of) != ranks:
+            fail(f"{path.name} is not of {ranks} ranks")
+        for line in path.read_text().split("\n")[:-1]:  # behind the last one nothing, or a line cut by SIGKILL
+            epoch, step, *keys = line.split(" ")
+            at = steps.setdefault((int(epoch), int(step)), {})
+            if at.setdefault(int(rank), keys) != keys:
+                fail(f"attempt {attempt}: members of group {rank} had different samples in step {step}")
+    return steps
+
+
+def whole(step, ranks):
+    """The keys of a global step in the order of ranks, where all ranks came to it."""
+    return [key for rank in range(ranks) for key in step[rank]] if len(step) == ranks else None
+
+
+def train(program, folder, attempt, processes, replicate=1, kill_after=None):
+    """Starts a training, and kills it after so many steps; its output, and whether it came to its end."""
+    process = launch.start(processes, program, "--shards", folder / "train-{000000..000006}.tar", "--checkpoint",
+                           folder / "checkpoint", "--record", folder / f"record-{attempt}", "--epochs", EPOCHS,
+                           "--global-batch", GLOBAL, "--window", 3, "--replicate", replicate, "--workers",
+                           attempt % 3, "--step-ms", 0 if kill_after is None else 5)
+    said, seen = "", 0
+    for line in process.stdout:
+        said += line
+        seen += line.startswith("epoch ")
+        if kill_after is not None and seen >= kill_after:
+            launch.kill(process)
+            return said, False
+    process.communicate()
+    if process.returncode:
+        fail(f"{processes} processes ended with {process.returncode}:\n{said}")
+    return said, True
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    launch.need_mpirun()
+    restarts = 10 if LONG else 3
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        keys = shards.make(folder, (40, 31, 0, 52, 1, 47, 29))
+        train(program, folder, 1, 1)
+        record = read_record(folder, 1, 1)
+        reference = {at: whole(step, 1) for at, step in record.items()}
+        steps = sorted(reference)
+        each = -(-len(keys) // GLOBAL)
+        if steps != [(e, s) for e in range(EPOCHS) for s in range(each)]:
+            fail(f"the undisturbed training has the steps {steps}")
+        for epoch in range(EPOCHS):
+            had = [k for s in range(each) for k in reference[epoch, s]]
+            if sorted(had) != keys:
+                fail(f"the undisturbed training does not have each sample of epoch {epoch} once")
+        weights = (folder / "checkpoint").read_bytes().split(b"\n", 1)[1]
+        (folder / "checkpoint").unlink()
+
+        chance, done, last, redone = random.Random(5), {}, None, 0
+        for attempt in range(2, restarts + 3):
+            processes = chance.choice([n for n in range(1, 6) if n != last])
+            last = processes
+            replicate = 2 if processes == 4 else 1
+            ranks = processes // replicate
+            final = attempt == restarts + 2
+            kill_after = None if final else chance.randrange(1, max(2, len(steps) // restarts))
+            said, ended = train(program, folder, attempt, processes, replicate, kill_after)
+            if ended != final:
+                fail(f"attempt {attempt} was not killed:\n{said}")
+            record = read_record(folder, attempt, ranks)
+            for at, step in record.items():
+                if at not in reference:
+                    fail(f"attempt {attempt} has a step {at} that the undisturbed training has not")
+                had = whole(step, ranks)
+                if had is None:  # killed in the middle of it: what is there must be in its place
+                    wanted = reference[at]
+                    for rank, mine in step.items():
+                        begin, end = len(wanted) * rank // ranks, len(wanted) * (rank + 1) // ranks
+                        if mine != wanted[begin:end]:
+                            fail(f"attempt {attempt}, step {at}: rank {rank} of {ranks} had {mine}")
+                    continue
+                if had != reference[at]:
+                    fail(f"attempt {attempt} on {processes}, step {at}\n  had       {had}\n  should be {reference[at]}")
+                redone += at in done
+                done[at] = had
+            begin = re.search(r"begin at epoch (\d+) step (\d+)", said)
+            print(f"attempt {attempt}: {processes} processes, groups of {replicate}, from epoch {begin[1]} step "
+                  f"{begin[2]}, {len(record)} steps, {'ended' if ended else 'killed'}")
+        if done != reference:
+            fail(f"these steps were never done: {sorted(set(reference) - set(done))}")
+        if (folder / "checkpoint").read_bytes().split(b"\n", 1)[1] != weights:
+            fail("the weights are not those of the undisturbed training")
+        status, said = launch.run(3, program, "--shards", folder / "none-{0..1}.tar", "--checkpoint", folder / "x")
+        if status == 0 or "none-0.tar" not in said:
+            fail(f"shards that are not there:\n{said}")
+        print(f"{restarts} times killed, {redone} steps done again: all {len(done)} steps as undisturbed, weights too")
+
+
+if __name__ == "__main__":
+    main()
