@@ -955,6 +955,13 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
+    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+    render();
+    return *this;
+  }
+
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
   [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
@@ -1907,6 +1914,19 @@ enum class mistake {
   lost_by_decider,
   lost_by_forward,
   require_nothing,
+  joins_no_source,
+  joins_forward,
+  joins_sharded,
+  joins_batched,
+  joins_cursor,
+  joins_decider,
+  joins_annotation,
+  joins_nothing,
+  mix_without_weights,
+  elements_differ,
+  zip_needs_names,
+  zip_same_field,
+  zip_name_count,
 };
 
 /// Names in a compiler's message the type of the element that reaches the wrong stage.
@@ -2030,6 +2050,48 @@ consteval void explain() {
   static_assert(M != mistake::lost_by_forward,
                 "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
                 "source with an index");
+  static_assert(
+      M != mistake::joins_no_source,
+      "penstock: mix, zip and concat join sources, and sources with stages, and get something else; "
+      "wrap a container in from(...)");
+  static_assert(M != mistake::joins_forward,
+                "penstock: mix, zip and concat compute with positions, and one of these sources can only be "
+                "read forward; use a source with an index");
+  static_assert(M != mistake::joins_sharded,
+                "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, world) "
+                "once, behind it");
+  static_assert(M != mistake::joins_batched,
+                "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+  static_assert(M != mistake::joins_cursor,
+                "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+  static_assert(
+      M != mistake::joins_decider,
+      "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples there "
+      "are; write it behind");
+  static_assert(M != mistake::joins_annotation,
+                "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
+                "prefetch, memory and the like speak of the whole run, write them behind it");
+  static_assert(M != mistake::joins_nothing,
+                "penstock: mix, zip and concat need at least one source to join");
+  static_assert(M != mistake::mix_without_weights,
+                "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
+                "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  static_assert(
+      M != mistake::elements_differ,
+      "penstock: mix and concat give one kind of element, and the elements of these sources are of "
+      "different types; make them the same with map(f) or fields<...>, see reached_by<...> beside this "
+      "line");
+  static_assert(
+      M != mistake::zip_needs_names,
+      "penstock: zip joins records, and one of these elements has no field names; give one name for "
+      "each source, as in zip<\"image\", \"label\">(images, labels)");
+  static_assert(
+      M != mistake::zip_same_field,
+      "penstock: zip joins the fields of all its sources in one record, and two of them are called the "
+      "same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+  static_assert(M != mistake::zip_name_count,
+                "penstock: zip<...> takes one name for each source, or none where all elements are records");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
 }
@@ -3643,6 +3705,7 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
@@ -7353,6 +7416,55 @@ class run_watch {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/reader_calls.hpp
+
+/// The optional calls of a reader, with an index or with a whole position (see source/concepts.hpp).
+namespace penstock::inline v0_1 {
+
+/// The key of the sample at a position of the source; its index where the reader has no keys.
+template <class Reader>
+[[nodiscard]] std::string key_of(const Reader& reader, position at) {
+  if constexpr (requires { reader.key(at); })
+    return reader.key(at);
+  else if constexpr (requires { reader.key(at.index); })
+    return reader.key(at.index);
+  else
+    return std::to_string(at.index);
+}
+
+namespace detail {
+template <class Reader>
+struct scout_for {
+  struct type {};
+};
+template <class Reader>
+  requires requires { typename Reader::scout; }
+struct scout_for<Reader> {
+  using type = typename Reader::scout;
+};
+}  // namespace detail
+
+/// What one thread keeps between hints to a reader; empty where it needs nothing.
+template <class Reader>
+using scout_of = typename detail::scout_for<Reader>::type;
+
+/// Whether a reader wants to know beforehand which samples are read.
+template <class Reader>
+concept takes_hints = requires(const Reader& r) {
+  r.will_need(std::uint64_t{});
+} || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+
+/// Tells a reader that a sample is read soon; nothing where it does not ask.
+template <class Reader>
+void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
+  if constexpr (requires { reader.will_need(at, scout); })
+    reader.will_need(at, scout);
+  else if constexpr (requires { reader.will_need(at.index); })
+    reader.will_need(at.index);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -7468,7 +7580,7 @@ class read_ahead {
     const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
     try {
       for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-        reader_->will_need(next.binding(next.index(slot)).index);
+        hint(*reader_, next.binding(next.index(slot)), scout_);
     } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
     }
     if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
@@ -7496,6 +7608,7 @@ class read_ahead {
   }
 
   const Reader* reader_ = nullptr;
+  [[no_unique_address]] scout_of<Reader> scout_;  // of whoever follows: the thread, or else the consumer
   std::optional<Feed> feed_;
   typename Feed::placement_type placement_;
   std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
@@ -7882,8 +7995,7 @@ class engine {
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
 
  private:
-  static constexpr bool hints =
-      !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr bool hints = !parts::forward && takes_hints<reader_type>;
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
@@ -8191,10 +8303,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     requires(!parts::forward)
   {
     const position source = engine.feed().orders().sample_at(at);
-    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
-      return engine.reader()->key(source.index);
-    else
-      return std::to_string(source.index);
+    return key_of(*engine.reader(), source);
   }
 
  protected:
@@ -9225,7 +9334,8 @@ class run {
       refuse("it is of another dataset (the fingerprints of the data differ)");
     if (s.sequence != sequence_fingerprint(p))
       refuse(
-          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
+          "it is of another sequence: order, weights, seed, deciders, tail or global batch differ from those "
+          "of this "
           "plan");
     const world part = world_of(p);
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))
@@ -10419,8 +10529,8 @@ struct wide {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
   }
   friend constexpr wide operator+(wide a, wide b) noexcept {
-    const std::uint64_t low = a.low + b.low;
-    return {a.high + b.high + (low < a.low ? 1u : 0u), low};
+    const std::uint64_t sum = a.low + b.low;
+    return {a.high + b.high + (sum < a.low ? 1u : 0u), sum};
   }
   friend constexpr wide operator-(wide a, wide b) noexcept {
     return {a.high - b.high - (a.low < b.low ? 1u : 0u), a.low - b.low};
@@ -12858,6 +12968,10 @@ struct any_sink {
 ///   key(index) -> std::string     the sample's key
 ///   will_need(index)              a hint that the sample is read soon; never throws
 ///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
+///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
+/// and the source may have
+///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -13011,9 +13125,7 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
     chain.evaluate({0, index}, worker, sink, untimed{});
-    std::string key = std::to_string(binding(index).index);
-    if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
@@ -13022,6 +13134,607 @@ template <source Source>
 [[nodiscard]] std::string peek(const Source& source, std::uint64_t index = 0) {
   return peek(plan<Source>(source), index);
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/plan_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// ---- what may be joined
+
+/// A mistake whose sentence depends on what a template is given, so that it comes when it is made.
+template <bool There>
+consteval mistake mistake_if(mistake wrong) {
+  return There ? wrong : mistake::none;
+}
+
+/// Whether T is `seed(n)`.
+template <class T>
+consteval bool names_a_seed() {
+  if constexpr (part_of_kind<T, annotation_tag>)
+    return std::string_view(std::remove_cvref_t<T>::stage_name) == "seed";
+  else
+    return false;
+}
+
+template <class... Stages>
+consteval bool annotates(const pack<Stages...>*) {
+  return ((part_of_kind<Stages, annotation_tag> && !names_a_seed<Stages>()) || ...);
+}
+
+/// Why T cannot be one of the sources that are joined.
+template <class T>
+consteval mistake wrong_to_join() {
+  if constexpr (!begun<T>) {
+    return mistake::joins_no_source;
+  } else {
+    constexpr chain_facts f = plan_context<T>::type::facts;
+    if (f.batched) return mistake::joins_batched;
+    if (f.sharded) return mistake::joins_sharded;
+    if (f.cursor) return mistake::joins_cursor;
+    if (f.decided) return mistake::joins_decider;
+    if (f.forward) return mistake::joins_forward;
+    if constexpr (part_of_kind<T, plan_tag>) {
+      if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
+    }
+    return mistake::none;
+  }
+}
+template <class... Ts>
+consteval mistake first_wrong_to_join() {
+  mistake found = sizeof...(Ts) == 0 ? mistake::joins_nothing : mistake::none;
+  ((found = found == mistake::none ? wrong_to_join<Ts>() : found), ...);
+  return found;
+}
+
+template <class T>
+[[nodiscard]] auto as_plan(const T& x) {
+  if constexpr (part_of_kind<T, plan_tag>)
+    return x;
+  else
+    return plan<T>(x);
+}
+template <class T>
+using plan_for = decltype(as_plan(std::declval<const T&>()));
+
+/// What the joined source loses: what any of them has lost.
+template <class... Plans>
+consteval guarantee_set lost_by_joined() {
+  guarantee_set lost;
+  const auto look = [&lost](const chain_facts& f) {
+    for (const guarantee g : all_guarantees)
+      if (f.lost_by_whom(g) != mistake::none) lost = lost.with(guarantee_set(g));
+  };
+  (look(Plans::context::facts), ...);
+  return lost;
+}
+
+// ---- reading a plan's samples by position
+
+/// The innermost node of a joined plan's chain: the place in its source was computed before.
+template <class Reader>
+struct placed_node {
+  struct worker {
+    worker_root root;
+    position at;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  const Reader* reader = nullptr;
+
+  template <class Timing, class Sink>
+  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  }
+};
+
+template <class Chain>
+struct orders_in;
+template <class... Orders>
+struct orders_in<order_chain<Orders...>> {
+  static constexpr bool none = sizeof...(Orders) == 0;
+  static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
+};
+
+/// Bindings of a plan's orders for the epochs that were asked for last, each made once: a block of a mixture
+/// may hold samples of several epochs of a source. Where a stage puts several epochs in one, a binding holds
+/// those of a span of indices.
+template <class Orders>
+class recent_bindings {
+ public:
+  [[nodiscard]] position operator()(const Orders& orders, position p) {
+    const std::uint64_t span = changes ? p.index / indices : 0;
+    entry& e = entries_[static_cast<std::size_t>((p.epoch + span) % kept)];
+    if (e.epoch != p.epoch || e.span != span) [[unlikely]]
+      bind(orders, e, p.epoch, span);
+    return e.binding(p.index);
+  }
+
+ private:
+  static constexpr bool changes = orders_in<Orders>::change_epoch;
+  static constexpr std::uint64_t indices = 1024, kept = 4, nothing = ~std::uint64_t{0};
+  struct entry {
+    std::uint64_t epoch = nothing, span = nothing;
+    typename Orders::binding binding;
+  };
+  [[gnu::noinline]] static void bind(const Orders& orders, entry& e, std::uint64_t epoch,
+                                     std::uint64_t span) {
+    e.span = nothing;
+    if constexpr (changes)
+      orders.rebind(e.binding, epoch, span * indices, (span + 1) * indices);
+    else
+      orders.rebind(e.binding, epoch, 0, orders.size());
+    e.epoch = epoch;
+    e.span = span;
+  }
+
+  std::array<entry, kept> entries_;
+};
+
+/// A plan of a source, orders and value stages that is opened to be asked for its samples by position. Shared
+/// by all threads; each has a `worker`.
+template <class Plan>
+class plan_reader {
+  using source_reader = typename Plan::source_type::reader;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto chain_of(const Plan& p, const source_reader* reader) {
+    return make_chain(p, placed_node<source_reader>{reader}, *options_of(p).seed);
+  }
+  using chain_type = decltype(chain_of(std::declval<const Plan&>(), nullptr));
+
+  struct no_bindings {
+    [[nodiscard]] position operator()(const orders_type&, position p) const noexcept { return p; }
+  };
+  using bindings_type =
+      std::conditional_t<orders_in<orders_type>::none, no_bindings, recent_bindings<orders_type>>;
+
+  struct opened {
+    source_reader reader;
+    orders_type orders;
+    chain_type chain;
+    std::string name;
+    opened(const Plan& p, std::string called)
+        : reader(p.source().open()),
+          orders(make_sample_orders(p)),
+          chain(chain_of(p, &reader)),
+          name(std::move(called)) {}
+  };
+
+ public:
+  struct worker {
+    typename chain_type::worker chain;
+    [[no_unique_address]] bindings_type bindings;
+  };
+  struct scout {
+    [[no_unique_address]] bindings_type bindings;
+    [[no_unique_address]] scout_of<source_reader> inner;
+  };
+  static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
+
+  plan_reader() = default;
+  /// `name` is how errors call it: "source 2 of mix".
+  plan_reader(const Plan& p, std::string name) : opened_(new const opened(p, std::move(name))) {}
+
+  /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      innermost(w.chain).at = w.bindings(o.orders, p);
+      o.chain.evaluate(
+          p, w.chain,
+          [&inside, &sink]<class V>(V&& value) {
+            inside = false;
+            sink(std::forward<V>(value));
+            inside = true;
+          },
+          untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  [[nodiscard]] std::string key(position p) const {
+    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  }
+  void will_need(position p, scout& s) const {
+    hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    if constexpr (knows_bytes)
+      return opened_->reader.bytes_per_sample();
+    else
+      return 0;
+  }
+
+ private:
+  std::shared_ptr<const opened> opened_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/joined_plans.hpp
+
+namespace penstock::inline v0_1::detail {
+
+template <std::size_t First, std::size_t Last, class F>
+constexpr void dispatch(std::size_t k, F&& f) {
+  if constexpr (Last - First == 1) {
+    f(std::integral_constant<std::size_t, First>{});
+  } else {
+    constexpr std::size_t middle = First + (Last - First) / 2;
+    if (k < middle)
+      dispatch<First, middle>(k, f);
+    else
+      dispatch<middle, Last>(k, f);
+  }
+}
+
+inline std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
+
+/// What is asked of a plan to be joined, whichever it is.
+template <class Plan>
+[[nodiscard]] order_input output_of_orders(const Plan& p) {
+  return make_sample_orders(p).output();
+}
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+  static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr guarantee_set lost = lost_by_joined<Plans...>();
+
+  explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
+
+  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
+  /// Calls f(number, plan) for each.
+  template <class F>
+  void each(F&& f) const {
+    std::size_t k = 0;
+    plans_.apply([&](const auto&... plans) { (f(k++, plans), ...); });
+  }
+
+  class readers {
+   public:
+    struct worker : pack<typename plan_reader<Plans>::worker...> {};
+    struct scout : pack<typename plan_reader<Plans>::scout...> {};
+
+    readers(const joined_plans& all, std::string_view joint) {
+      all.open(*this, joint, std::index_sequence_for<Plans...>{});
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).evaluate(p, at<I>(w), sink);
+      });
+    }
+    /// The reader of plan number I.
+    template <std::size_t I>
+    [[nodiscard]] const auto& get() const noexcept {
+      return at<I>(each_);
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const {
+      std::string found;
+      dispatch<0, fixed_count>(
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
+      return found;
+    }
+    void will_need(std::size_t k, position p, scout& s) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).will_need(p, at<I>(s));
+      });
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
+      std::uint64_t found = 0;
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        found = at<I>(each_).bytes_per_sample();
+      });
+      return found;
+    }
+
+   private:
+    friend class joined_plans;
+    pack<plan_reader<Plans>...> each_;
+  };
+
+ private:
+  template <std::size_t... Is>
+  void open(readers& made, std::string_view joint, std::index_sequence<Is...>) const {
+    ((at<Is>(made.each_) =
+          plan_reader<Plans>(at<Is>(plans_), name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
+     ...);
+  }
+
+  pack<Plans...> plans_;
+};
+
+/// Plans of one type, as many as a program finds when it runs.
+template <class Plan>
+class listed_plans {
+ public:
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr guarantee_set lost = lost_by_joined<Plan>();
+
+  explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
+
+  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
+  template <class F>
+  void each(F&& f) const {
+    for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
+  }
+
+  class readers {
+    using one = plan_reader<Plan>;
+    template <class T>
+    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
+      if (all == nullptr) [[unlikely]]
+        all.reset(new T[count]());
+      return all[k];
+    }
+
+   public:
+    struct worker {
+      std::unique_ptr<typename one::worker[]> each;
+    };
+    struct scout {
+      std::unique_ptr<typename one::scout[]> each;
+    };
+
+    readers(const listed_plans& all, std::string_view joint) {
+      all.each([&](std::size_t k, const Plan& p) {
+        each_.emplace_back(p, name_of_joined(joint, k, p.source().describe()));
+      });
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
+    void will_need(std::size_t k, position p, scout& s) const {
+      each_[k].will_need(p, in(s.each, k, each_.size()));
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
+
+   private:
+    std::vector<one> each_;
+  };
+
+ private:
+  std::shared_ptr<const std::vector<Plan>> plans_;
+};
+
+/// The sizes of plans, in samples per epoch.
+template <class Plans>
+[[nodiscard]] std::vector<std::uint64_t> sizes_of(const Plans& plans) {
+  std::vector<std::uint64_t> sizes;
+  plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
+  return sizes;
+}
+/// "concat(from(3 samples in memory), ...)".
+template <class Plans>
+[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
+  std::string line = text({joint, "(", with});
+  plans.each([&](std::size_t k, const auto& p) {
+    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
+  });
+  return line + ")";
+}
+/// Fingerprints of the data of all plans, and of their sequences.
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
+  fingerprint h;
+  h.add(joint);
+  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+  return h.value();
+}
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
+  fingerprint h;
+  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
+  return h.value();
+}
+
+inline pack<> join_all() { return {}; }
+template <class First, class... Rest>
+[[nodiscard]] auto join_all(First first, Rest... rest) {
+  if constexpr (sizeof...(Rest) == 0)
+    return first;
+  else
+    return join(std::move(first), join_all(std::move(rest)...));
+}
+
+/// Shows in a compiler's message what elements there are.
+template <class... Elements>
+struct elements {};
+template <class Pack>
+struct elements_of;
+template <class... Plans>
+struct elements_of<pack<Plans...>> {
+  using type = elements<std::remove_cvref_t<typename Plans::element>...>;
+  template <class First, class... Rest>
+  static consteval bool all_same() {
+    return (std::is_same_v<First, Rest> && ...);
+  }
+  static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
+};
+
+template <class... Plans>
+[[nodiscard]] auto joined(pack<Plans...> plans) {
+  return joined_plans<Plans...>(std::move(plans));
+}
+/// A list of sources as one of plans.
+template <class T>
+[[nodiscard]] auto listed(const std::vector<T>& all) {
+  std::vector<plan_for<T>> plans;
+  for (const T& one : all) plans.push_back(as_plan(one));
+  return listed_plans<plan_for<T>>(std::move(plans));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/concat.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class concat_source {
+  using numbers = std::vector<std::uint64_t>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "concat";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    reader(const Plans& plans, std::shared_ptr<const numbers> firsts)
+        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const std::size_t k = source_at(p.index);
+      readers_->evaluate(k, within(p, k), w, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const std::size_t k = source_at(p.index);
+      return readers_->key(k, within(p, k));
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const std::size_t k = source_at(p.index);
+      readers_->will_need(k, within(p, k), s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t all = firsts_->back();
+      double bytes = 0;
+      for (std::size_t k = 0; k + 1 < firsts_->size() && all != 0; ++k)
+        bytes += static_cast<double>(readers_->bytes_per_sample(k)) *
+                 static_cast<double>((*firsts_)[k + 1] - (*firsts_)[k]) / static_cast<double>(all);
+      return static_cast<std::uint64_t>(bytes);
+    }
+
+   private:
+    [[nodiscard]] std::size_t source_at(std::uint64_t index) const noexcept {
+      return static_cast<std::size_t>(std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, index) -
+                                      firsts_->begin() - 1);
+    }
+    [[nodiscard]] position within(position p, std::size_t k) const noexcept {
+      return {p.epoch, p.index - (*firsts_)[k]};
+    }
+
+    std::shared_ptr<const numbers> firsts_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  explicit concat_source(Plans plans) : plans_(std::move(plans)) {
+    numbers firsts{0}, starts{0};
+    plans_.each([&](std::size_t k, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      const std::uint64_t first = firsts.back();
+      if (each.size > most - first) {
+        throw error(errc::argument,
+                    {"source ", k,
+                     " of concat has no end, or goes beyond 2^62 samples with those before it; write "
+                     "repeat() behind concat"})
+            .in_stage(source_name);
+      }
+      firsts.push_back(first + each.size);
+      if (each.starts) {
+        for (std::size_t i = 1; i < each.starts->size(); ++i) starts.push_back(first + (*each.starts)[i]);
+      } else if (each.size != 0) {
+        starts.push_back(first + each.size);
+      }
+    });
+    if (starts.size() == 1) starts.push_back(0);
+    firsts_.reset(new const numbers(std::move(firsts)));
+    starts_.reset(new const numbers(std::move(starts)));
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
+  /// The shards of all sources, one after another; a source that knows of none is one.
+  [[nodiscard]] std::shared_ptr<const numbers> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return {plans_, firsts_}; }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+  Plans plans_;
+  std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+};
+
+namespace detail {
+
+struct concat_fn {
+  template <class... Args>
+  [[nodiscard]] auto operator()(const Args&... args) const {
+    constexpr mistake wrong = first_wrong_to_join<Args...>();
+    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      using facts = elements_of<pack<plan_for<Args>...>>;
+      if constexpr (!facts::same) {
+        explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+        return ill_formed{};
+      } else {
+        return concat_source(joined(make_pack(as_plan(args)...)));
+      }
+    }
+  }
+  template <class T>
+  [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return concat_source(listed(sources));
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Puts sources one after another: `concat(a, b, ...)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages, or one `std::vector` of sources of one type; the
+/// elements must be of one type. Position i of epoch e is position i of epoch e of the first, behind its size
+/// that of the second, and so on.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Shards are those of the
+/// sources in a row, so that a windowed shuffle behind it works; a source without shards counts as one.
+/// Cost per sample: a binary search over the sources, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for a source without end.
+///
+///     auto loader = concat(webdataset(spring), webdataset(summer)) | shuffle(7, window(16)) | batch(256);
+inline constexpr detail::concat_fn concat{};
 
 }  // namespace penstock::inline v0_1
 
@@ -15527,6 +16240,205 @@ template <class = void>
 [[nodiscard]] line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
   return {mapped_file(pattern), options};
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/mix.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "mix";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    struct worker {
+      mixture::cursor place;
+      typename inner::worker each;
+    };
+    struct scout {
+      mixture::cursor place;
+      typename inner::scout each;
+    };
+
+    reader(const Plans& plans, mixture order)
+        : order_(std::move(order)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const mixture::place found = order_.at(p, w.place);
+      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const mixture::place found = order_.at(p);
+      return readers_->key(found.source, found.at);
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const mixture::place found = order_.at(p, s.place);
+      readers_->will_need(found.source, found.at, s.each);
+    }
+    /// The mean over an epoch, or over its first million samples.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < order_.sources(); ++k) {
+        bytes +=
+            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
+        bytes += readers_->bytes_per_sample(k) % samples *
+                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
+      }
+      return bytes;
+    }
+
+   private:
+    mixture order_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : plans_(std::move(plans)), order_(detail::sizes_of(plans_), rule, options), rule_(rule.name()) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
+  /// None: neighbours are of different sources.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, rule_, plans_); }
+  /// Of the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
+  /// where one differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    order_.fingerprint(h);
+    h.add(detail::fingerprint_of_sequences(plans_));
+    return h.value();
+  }
+  [[nodiscard]] reader open() const { return {plans_, order_}; }
+  /// Which sample of which source stands where, and back.
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  Plans plans_;
+  mixture order_;
+  std::string_view rule_;
+};
+
+namespace detail {
+
+template <class T>
+consteval bool is_mixing_option() {
+  return std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || names_a_seed<T>();
+}
+/// The plans among the arguments of a joint: all but its options.
+template <class T>
+[[nodiscard]] auto plans_among(const T& x) {
+  if constexpr (is_mixing_option<T>())
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_among() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!is_mixing_option<T>()) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
+inline void take_option(mixing_options& options, samples_per_epoch n) { options.samples = n.count; }
+template <class T>
+void take_option(mixing_options& options, const T& x) {
+  if constexpr (names_a_seed<T>()) options.seed = x.value;
+}
+
+struct mix_fn {
+  template <class Rule, class... Args>
+  [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else {
+      constexpr mistake wrong = wrong_among<Args...>();
+      if constexpr (wrong != mistake::none) {
+        explain<wrong>();
+        return ill_formed{};
+      } else {
+        auto plans = join_all(plans_among(args)...);
+        using facts = elements_of<decltype(plans)>;
+        if constexpr (!facts::same) {
+          explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+          return ill_formed{};
+        } else {
+          return make(joined(std::move(plans)), rule, args...);
+        }
+      }
+    }
+  }
+  template <class Rule, class T, class... Options>
+  [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
+                                const Options&... options) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return make(listed(sources), rule, options...);
+    }
+  }
+
+ private:
+  template <class Plans, class... Args>
+  [[nodiscard]] static auto make(Plans plans, const mixing_rule& rule, const Args&... args) {
+    mixing_options options;
+    (take_option(options, args), ...);
+    return mix_source<Plans>(std::move(plans), rule, options);
+  }
+};
+
+}  // namespace detail
+
+/// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
+///
+/// In: how much each source gives (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`); then
+/// the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or one
+/// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
+/// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
+/// arithmetic (see `mixture`): within every block each source has its exact share within one, in random
+/// order; the weights at a position follow from the position, so that a state needs nothing more, and a state
+/// of other weights or another schedule is refused.
+/// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
+/// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
+/// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0.
+/// Throws `errc::argument`, one sentence, for weights that are negative, 0 or no number and for what
+/// `mixture` refuses.
+///
+///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
+///                       samples_per_epoch(1'000'000)) | shard(rank, world) | batch(256);
+inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1
 
@@ -20154,6 +21066,239 @@ template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
                                                                     webdataset_stream_options options = {}) {
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/zip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Option of `zip`: as many samples as the shortest source has.
+struct shortest_option {};
+inline constexpr shortest_option shortest{};
+
+namespace detail {
+
+/// What a zipped record holds of a value: texts and vectors as views of it, which live as long.
+template <class T>
+struct zipped_value {
+  using type = T;
+};
+template <>
+struct zipped_value<std::string> {
+  using type = std::string_view;
+};
+template <class T, class A>
+  requires(!std::is_same_v<T, bool>)
+struct zipped_value<std::vector<T, A>> {
+  using type = std::span<const T>;
+};
+template <class T>
+using zipped = typename zipped_value<std::remove_cvref_t<T>>::type;
+
+template <class Element>
+struct zipped_fields {
+  using type = pack<>;
+};
+template <class... Fields>
+struct zipped_fields<record<Fields...>> {
+  using type = pack<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
+};
+
+template <class... Packs>
+struct record_of_packs;
+template <class... Fields>
+struct record_of_packs<pack<Fields...>> {
+  using type = record<Fields...>;
+  static constexpr bool differ = names_differ<Fields...>();
+};
+template <class... As, class... Bs, class... Rest>
+struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+
+/// The record that elements are joined to: all their fields, or one field each.
+template <class Names, class... Elements>
+struct zipped_record;
+template <class... Elements>
+struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+  using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
+
+  static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+
+ private:
+  template <class Made, class Done>
+  static constexpr Made step(const Done& done) {
+    return std::apply([](const auto&... values) { return Made(values...); }, done);
+  }
+  template <class Made, class Done, class First, class... Rest>
+  static constexpr Made step(const Done& done, const First& first, const Rest&... rest) {
+    return step<Made>(std::tuple_cat(done, first.values()), rest...);
+  }
+};
+template <class... Names, class... Elements>
+  requires(sizeof...(Names) == sizeof...(Elements) && sizeof...(Names) != 0)
+struct zipped_record<pack<Names...>, Elements...> {
+  using made = record<basic_field<Names, zipped<Elements>>...>;
+  static constexpr bool differ = names_differ<basic_field<Names, int>...>();
+  static constexpr made join(const Elements&... elements) { return made(elements...); }
+};
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty where records are joined.
+template <class Names, class... Plans>
+class zip_source {
+  using plans_type = detail::joined_plans<Plans...>;
+  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename joint::made;
+  static constexpr std::string_view source_name = "zip";
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  class reader {
+    using inner = typename plans_type::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    explicit reader(const plans_type& plans) : readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      from_source<0>(p, w, sink);
+    }
+    /// That of the first source.
+    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
+    void will_need(position p, scout& s) const
+      requires(plans_type::wants_hints)
+    {
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->will_need(k, p, s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
+      return bytes;
+    }
+
+   private:
+    /// The values of the sources before are held by the calls around this one.
+    template <std::size_t I, class Sink, class... Values>
+    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+      if constexpr (I == sizeof...(Plans)) {
+        sink(joint::join(values...));
+      } else {
+        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
+          from_source<I + 1>(p, w, sink, values..., value);
+        });
+      }
+    }
+
+    std::shared_ptr<const inner> readers_;
+  };
+
+  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
+    const std::vector<std::uint64_t> sizes = detail::sizes_of(plans_);
+    for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+      if (sizes[k] != sizes[0]) {
+        throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                     sizes[0], "; write zip(..., shortest) to end with the shortest"})
+            .in_stage(source_name);
+      }
+    }
+    size_ = *std::min_element(sizes.begin(), sizes.end());
+    plans_.each([this](std::size_t, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
+    });
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// The shards of the first source that has some and is not cut.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return reader(plans_); }
+
+ private:
+  plans_type plans_;
+  std::uint64_t size_ = 0;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+namespace detail {
+
+template <class Names, class... Plans>
+[[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
+  if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
+    explain<mistake_if<Names::size != 0>(mistake::zip_name_count)>();
+    return ill_formed{};
+  } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
+    explain<mistake_if<Names::size == 0>(mistake::zip_needs_names),
+            reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    return ill_formed{};
+  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+    explain<mistake_if<sizeof...(Plans) != 0>(mistake::zip_same_field)>();
+    return ill_formed{};
+  } else {
+    return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
+  }
+}
+template <class T>
+[[nodiscard]] auto zipped_plan(const T& x) {
+  if constexpr (std::is_same_v<T, shortest_option>)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_to_zip() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!std::is_same_v<T, shortest_option>) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+}  // namespace detail
+
+/// Joins the samples of several sources at the same position to one record: `zip(a, b)`, or
+/// `zip<"image", "label">(images, labels)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages; `shortest` where sizes may differ. With names,
+/// one for each source, the record has a field for each; without, the elements must be records, and their
+/// fields stand side by side. Position i of epoch e is position i of epoch e of each source: give sources
+/// that are shuffled the same seed, or shuffle behind zip.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. It has the shards of the
+/// first source that has some.
+/// Cost per sample: what the sources cost; no allocation. Texts and vectors stand in the record as views;
+/// other values are copied.
+/// The key is that of the first source. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
+///
+///     auto loader = zip<"image", "label">(tokens_of(a), from(labels)) | shuffle(7) | batch(256);
+template <fixed_string... Names, class... Args>
+[[nodiscard]] auto zip(const Args&... args) {
+  constexpr mistake wrong = detail::wrong_to_zip<Args...>();
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (wrong != mistake::none) {
+    explain<wrong>();
+    return ill_formed{};
+  } else {
+    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
+                                                      (std::is_same_v<Args, shortest_option> || ...));
+  }
 }
 
 }  // namespace penstock::inline v0_1

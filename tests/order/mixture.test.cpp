@@ -111,10 +111,6 @@ std::string sentence(const numbers& sizes, const ps::detail::mixing_rule& rule, 
   return "";
 }
 
-}  // namespace mixture_test
-
-using namespace mixture_test;
-
 TEST_CASE("order/mixture: division of two words by one is that of a wider type, in both ways") {
   ps::rng random(1, 0, 0);
   for (int i = 0; i < 20'000; ++i) {
@@ -525,3 +521,5 @@ TEST_CASE("order/mixture: what is wrong is a sentence") {
   const ps::mixture first({10, 1000}, ps::weights{1, 1});
   CHECK_FALSE(first.position_of(1, {0, 500}).has_value());
 }
+
+}  // namespace mixture_test

@@ -3,6 +3,7 @@
 
 #include <penstock/core/position.hpp>
 #include <penstock/run/engine.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>
@@ -53,10 +54,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     requires(!parts::forward)
   {
     const position source = engine.feed().orders().sample_at(at);
-    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
-      return engine.reader()->key(source.index);
-    else
-      return std::to_string(source.index);
+    return key_of(*engine.reader(), source);
   }
 
  protected:

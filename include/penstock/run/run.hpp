@@ -384,7 +384,8 @@ class run {
       refuse("it is of another dataset (the fingerprints of the data differ)");
     if (s.sequence != sequence_fingerprint(p))
       refuse(
-          "it is of another sequence: order, seed, deciders, tail or global batch differ from those of this "
+          "it is of another sequence: order, weights, seed, deciders, tail or global batch differ from those "
+          "of this "
           "plan");
     const world part = world_of(p);
     if (!elastic<Plan> && (s.world != part.size || s.rank != part.rank))

@@ -17,8 +17,8 @@ struct wide {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
   }
   friend constexpr wide operator+(wide a, wide b) noexcept {
-    const std::uint64_t low = a.low + b.low;
-    return {a.high + b.high + (low < a.low ? 1u : 0u), low};
+    const std::uint64_t sum = a.low + b.low;
+    return {a.high + b.high + (sum < a.low ? 1u : 0u), sum};
   }
   friend constexpr wide operator-(wide a, wide b) noexcept {
     return {a.high - b.high - (a.low < b.low ? 1u : 0u), a.low - b.low};
