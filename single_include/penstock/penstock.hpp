@@ -11351,7 +11351,8 @@ class basic_mixture {
     };
     static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
-    std::uint64_t number_ = nowhere, epoch_ = 0, first_ = 0;
+    // positions of an epoch that lie in the block, and what added to their index gives the slot
+    std::uint64_t epoch_ = 0, begin_ = 0, length_ = 0, shift_ = 0;
     permutation shuffled_;
     std::vector<std::uint64_t> slots_;  // where each source's begin
     std::vector<run> runs_;
@@ -11393,11 +11394,9 @@ class basic_mixture {
   }
   /// The same for positions that mostly follow each other.
   [[nodiscard]] place at(position p, cursor& c) const {
-    const position in = tables_->sequence(p);
-    const std::uint64_t number = tables_->block_of(in.index);
-    if (number != c.number_ || in.epoch != c.epoch_) [[unlikely]]
+    if (p.index - c.begin_ >= c.length_ || p.epoch != c.epoch_) [[unlikely]]
       return elsewhere(p, c);
-    return at_cursor(in.index, c);
+    return at_cursor(p.index, c);
   }
 
   /// Where a sample of a source stands; nothing where no epoch has it.
@@ -11521,8 +11520,8 @@ class basic_mixture {
     }
   }
 
-  [[nodiscard]] static place at_cursor(std::uint64_t p, const cursor& c) noexcept {
-    const std::uint64_t slot = c.shuffled_(p - c.first_);
+  [[nodiscard]] static place at_cursor(std::uint64_t from_begin, const cursor& c) noexcept {
+    const std::uint64_t slot = c.shuffled_(from_begin + c.shift_);
     const auto& run = c.runs_[detail::last_not_above(c.slots_.data(), c.slots_.size(), slot)];
     const auto [epoch, index] = run.by(run.base + slot);
     return {run.source, {epoch, index}};
@@ -11541,7 +11540,7 @@ class basic_mixture {
     }
     const std::size_t count = t.plan.sizes.size();
     const std::uint64_t first = t.begin_of(number), last = t.end_of(number);
-    c.number_ = cursor::nowhere;
+    c.length_ = 0;
     c.slots_.resize(count);
     c.runs_.resize(count);
     std::uint64_t below_first = 0, below_last = 0;
@@ -11555,10 +11554,13 @@ class basic_mixture {
       below_last = next_last;
     }
     c.shuffled_ = t.shuffled(in.epoch, number);
-    c.first_ = first;
-    c.epoch_ = in.epoch;
-    c.number_ = number;
-    return at_cursor(in.index, c);
+    // a block of an endless mixture may reach into other epochs
+    const std::uint64_t base = in.index - p.index;
+    c.begin_ = std::max(first, base) - base;
+    c.shift_ = base - first;
+    c.epoch_ = p.epoch;
+    c.length_ = std::min(last - base, t.plan.samples) - c.begin_;
+    return at_cursor(p.index, c);
   }
 
   std::shared_ptr<const tables> tables_;
@@ -13570,9 +13572,21 @@ struct elements_of<pack<Plans...>> {
   static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
 };
 
+template <class First, class... Rest>
+consteval bool same_types() {
+  return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
+}
+/// Plans of one type are found by their number, without a branch, and compiled once.
 template <class... Plans>
-[[nodiscard]] auto joined(pack<Plans...> plans) {
-  return joined_plans<Plans...>(std::move(plans));
+[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+  if constexpr (same_types<Plans...>()) {
+    return plans.apply([](const auto& first, const auto&... rest) {
+      using type = std::remove_cvref_t<decltype(first)>;
+      return listed_plans<type>(std::vector<type>{first, rest...});
+    });
+  } else {
+    return joined_plans<Plans...>(plans);
+  }
 }
 /// A list of sources as one of plans.
 template <class T>
@@ -16387,7 +16401,7 @@ struct mix_fn {
           explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
           return ill_formed{};
         } else {
-          return make(joined(std::move(plans)), rule, args...);
+          return make(joined(plans), rule, args...);
         }
       }
     }

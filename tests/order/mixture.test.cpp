@@ -327,6 +327,16 @@ TEST_CASE("order/mixture: counts are within one of the exact share, up to 10^12 
   }
 }
 
+TEST_CASE("order/mixture: blocks are as long as the third lightest weight needs") {
+  const auto block_of = [](const std::vector<double>& parts) {
+    return ps::mixture(numbers(parts.size(), 100), ps::weights(parts), ps::stopping::cycle).block();
+  };
+  CHECK(block_of({1, 1e-6, 1e-6}) == 1024);
+  CHECK(block_of({1, 1e-6, 1e-6, 1e-6}) == 1u << 20);
+  CHECK(block_of({1, 1, 1, 1, 1}) == 1024);
+  CHECK(block_of({1, 1e-9, 1e-9, 1e-9}) == 1u << 30);
+}
+
 TEST_CASE("order/mixture: schedules give the integral of their weights") {
   ps::rng random(5, 0, 0);
   for (int round = 0; round < 120; ++round) {

@@ -166,7 +166,7 @@ struct mix_fn {
           explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
           return ill_formed{};
         } else {
-          return make(joined(std::move(plans)), rule, args...);
+          return make(joined(plans), rule, args...);
         }
       }
     }

@@ -227,9 +227,21 @@ struct elements_of<pack<Plans...>> {
   static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
 };
 
+template <class First, class... Rest>
+consteval bool same_types() {
+  return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
+}
+/// Plans of one type are found by their number, without a branch, and compiled once.
 template <class... Plans>
-[[nodiscard]] auto joined(pack<Plans...> plans) {
-  return joined_plans<Plans...>(std::move(plans));
+[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+  if constexpr (same_types<Plans...>()) {
+    return plans.apply([](const auto& first, const auto&... rest) {
+      using type = std::remove_cvref_t<decltype(first)>;
+      return listed_plans<type>(std::vector<type>{first, rest...});
+    });
+  } else {
+    return joined_plans<Plans...>(plans);
+  }
 }
 /// A list of sources as one of plans.
 template <class T>
