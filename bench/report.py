@@ -23,7 +23,7 @@ FLAGS = re.compile(r"CMAKE_CXX_FLAGS(?:_RELEASE)?(?::\w+)?=(.*)")
 # The programs in the order of the table, and the rows that each can give.
 PROGRAMS = (
     ("bench_fused", ("1", "1b", "1c", "2", "2b")),
-    ("instructions", ("i1", "i1b", "i1c", "i2", "i2b")),
+    ("instructions", ("i1", "i1b", "i1c", "i2", "i2b", "i15a", "i15b", "i15c", "i15d", "i15e")),
     ("bench_handoff", ("3a", "3b")),
     ("bench_handoff_lockfree", ("3c", "3d", "3e")),
     ("bench_memory_samples", ("4a", "4b", "5")),
@@ -31,13 +31,15 @@ PROGRAMS = (
     ("bench_cold", ("9a", "9b")),
     ("bench_many_shards", ("10a", "10b")),
     ("bench_order_permutation", ("11a", "11b")),
+    ("bench_order_mixture", ("15a", "15b", "15c", "15d", "15e")),
     ("bench_footprint", ("12a", "12b", "12c")),
     ("compile_time", ("13a", "13b", "13c")),
     ("bench_stall", ("14a", "14b", "14c")),
     ("bench_resume", ("15a", "15b", "15c", "15d", "15e", "15f", "15g", "15h")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
-INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0"}
+INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0",
+                    "i15a": "3", "i15b": "3", "i15c": "0", "i15d": "0", "i15e": "0"}
 
 
 def processor():
@@ -71,8 +73,13 @@ def wanted(rows, patterns):
 def command_of(program, rows, build, compiler, options):
     quick = ["--quick"] if options.quick else []
     if program == "instructions":
-        bars = [f"{row[1:]}:{INSTRUCTION_BARS[row]}" for row in rows]
-        return [[sys.executable, str(HERE / "instructions.py"), str(build / "bench" / "bench_fused"), *bars, *quick]]
+        commands = []
+        for name, mine in (("bench_fused", ("i1", "i2")), ("bench_order_mixture", ("i15",))):
+            bars = [f"{row[1:]}:{INSTRUCTION_BARS[row]}" for row in rows if row.rstrip("abcde") in mine]
+            if bars:
+                commands.append([sys.executable, str(HERE / "instructions.py"), str(build / "bench" / name), *bars,
+                                 *quick])
+        return commands
     if program == "compile_time":
         base = [sys.executable, str(HERE / "compile_time" / "measure.py"), "--compiler", compiler, *quick]
     else:

@@ -7,6 +7,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/mixture.hpp>
 #include <penstock/order/mosaic.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
@@ -16,4 +17,5 @@
 #include <penstock/order/skip.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/order/weights.hpp>
 #include <penstock/order/world.hpp>

@@ -28,6 +28,7 @@
 #include <penstock/run/position_buffer.hpp>
 #include <penstock/run/proof.hpp>
 #include <penstock/run/read_ahead.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/ring.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/selection.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
@@ -9,6 +10,7 @@
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/mix.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
@@ -17,3 +19,4 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>
+#include <penstock/source/zip.hpp>

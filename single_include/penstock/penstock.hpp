@@ -970,6 +970,13 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
+    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+    render();
+    return *this;
+  }
+
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
   [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
@@ -1924,6 +1931,19 @@ enum class mistake {
   require_nothing,
   two_bad_samples,
   replace_on_forward,
+  joins_no_source,
+  joins_forward,
+  joins_sharded,
+  joins_batched,
+  joins_cursor,
+  joins_decider,
+  joins_annotation,
+  joins_nothing,
+  mix_without_weights,
+  elements_differ,
+  zip_needs_names,
+  zip_same_field,
+  zip_name_count,
 };
 
 /// Names in a compiler's message the type of the element that reaches the wrong stage.
@@ -2047,6 +2067,48 @@ consteval void explain() {
   static_assert(M != mistake::lost_by_forward,
                 "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
                 "source with an index");
+  static_assert(
+      M != mistake::joins_no_source,
+      "penstock: mix, zip and concat join sources, and sources with stages, and get something else; "
+      "wrap a container in from(...)");
+  static_assert(M != mistake::joins_forward,
+                "penstock: mix, zip and concat compute with positions, and one of these sources can only be "
+                "read forward; use a source with an index");
+  static_assert(M != mistake::joins_sharded,
+                "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, world) "
+                "once, behind it");
+  static_assert(M != mistake::joins_batched,
+                "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+  static_assert(M != mistake::joins_cursor,
+                "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+  static_assert(
+      M != mistake::joins_decider,
+      "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples there "
+      "are; write it behind");
+  static_assert(M != mistake::joins_annotation,
+                "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
+                "prefetch, memory and the like speak of the whole run, write them behind it");
+  static_assert(M != mistake::joins_nothing,
+                "penstock: mix, zip and concat need at least one source to join");
+  static_assert(M != mistake::mix_without_weights,
+                "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
+                "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  static_assert(
+      M != mistake::elements_differ,
+      "penstock: mix and concat give one kind of element, and the elements of these sources are of "
+      "different types; make them the same with map(f) or fields<...>, see reached_by<...> beside this "
+      "line");
+  static_assert(
+      M != mistake::zip_needs_names,
+      "penstock: zip joins records, and one of these elements has no field names; give one name for "
+      "each source, as in zip<\"image\", \"label\">(images, labels)");
+  static_assert(
+      M != mistake::zip_same_field,
+      "penstock: zip joins the fields of all its sources in one record, and two of them are called the "
+      "same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+  static_assert(M != mistake::zip_name_count,
+                "penstock: zip<...> takes one name for each source, or none where all elements are records");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
   static_assert(M != mistake::two_bad_samples,
@@ -3819,6 +3881,7 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
@@ -8507,6 +8570,60 @@ class run_watch {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/reader_calls.hpp
+
+/// The optional calls of a reader, with an index or with a whole position (see source/concepts.hpp).
+namespace penstock::inline v0_1 {
+
+/// Whether a reader has keys for its samples.
+template <class Reader>
+concept has_keys = requires(const Reader& r, position at) { r.key(at); } ||
+                   requires(const Reader& r) { r.key(std::uint64_t{}); };
+
+/// The key of the sample at a position of the source; its index where the reader has no keys.
+template <class Reader>
+[[nodiscard]] std::string key_of(const Reader& reader, position at) {
+  if constexpr (requires { reader.key(at); })
+    return reader.key(at);
+  else if constexpr (requires { reader.key(at.index); })
+    return reader.key(at.index);
+  else
+    return std::to_string(at.index);
+}
+
+namespace detail {
+template <class Reader>
+struct scout_for {
+  struct type {};
+};
+template <class Reader>
+  requires requires { typename Reader::scout; }
+struct scout_for<Reader> {
+  using type = typename Reader::scout;
+};
+}  // namespace detail
+
+/// What one thread keeps between hints to a reader; empty where it needs nothing.
+template <class Reader>
+using scout_of = typename detail::scout_for<Reader>::type;
+
+/// Whether a reader wants to know beforehand which samples are read.
+template <class Reader>
+concept takes_hints = requires(const Reader& r) {
+  r.will_need(std::uint64_t{});
+} || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+
+/// Tells a reader that a sample is read soon; nothing where it does not ask.
+template <class Reader>
+void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
+  if constexpr (requires { reader.will_need(at, scout); })
+    reader.will_need(at, scout);
+  else if constexpr (requires { reader.will_need(at.index); })
+    reader.will_need(at.index);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -8622,7 +8739,7 @@ class read_ahead {
     const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
     try {
       for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-        reader_->will_need(next.binding(next.index(slot)).index);
+        hint(*reader_, next.binding(next.index(slot)), scout_);
     } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
     }
     if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
@@ -8650,6 +8767,7 @@ class read_ahead {
   }
 
   const Reader* reader_ = nullptr;
+  [[no_unique_address]] scout_of<Reader> scout_;  // of whoever follows: the thread, or else the consumer
   std::optional<Feed> feed_;
   typename Feed::placement_type placement_;
   std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
@@ -9041,8 +9159,7 @@ class engine {
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
 
  private:
-  static constexpr bool hints =
-      !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr bool hints = !parts::forward && takes_hints<reader_type>;
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
@@ -9352,10 +9469,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     requires(!parts::forward)
   {
     const position source = engine.feed().orders().sample_at(at);
-    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
-      return engine.reader()->key(source.index);
-    else
-      return std::to_string(source.index);
+    return key_of(*engine.reader(), source);
   }
 
  protected:
@@ -9391,9 +9505,10 @@ class core_base : public std::enable_shared_from_this<Core> {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
-          place.source = engine.feed().orders().sample_at(at).index;
-          if constexpr (requires { engine.reader()->key(*place.source); })
-            place.key = engine.reader()->key(*place.source);
+          const position source = engine.feed().orders().sample_at(at);
+          place.source = source.index;
+          if constexpr (has_keys<typename engine_type::reader_type>)
+            place.key = key_of(*engine.reader(), source);
           if constexpr (requires { engine.reader()->url(*place.source); })
             place.file = engine.reader()->url(*place.source);
         } catch (const error&) {
@@ -10509,7 +10624,9 @@ class run {
            difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
     }
     if (s.sequence != mine.sequence) {
-      refuse({"it is of another sequence: ", difference.empty() ? "a stage was changed" : difference});
+      const std::string other =
+          difference.empty() ? detail::first_difference(given.plan, mine.plan, false) : difference;
+      refuse({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
     }
     if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
       refuse({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
@@ -11703,6 +11820,1061 @@ inline constexpr detail::distributed_sampler_fn distributed_sampler{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/wide.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// 128 bits in two words: what exact sums of weights times samples need, and no more of arithmetic than that.
+struct wide {
+  std::uint64_t high = 0, low = 0;
+
+  friend constexpr bool operator==(const wide&, const wide&) = default;
+  friend constexpr bool operator<(wide a, wide b) noexcept {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+  }
+  friend constexpr wide operator+(wide a, wide b) noexcept {
+    const std::uint64_t sum = a.low + b.low;
+    return {a.high + b.high + (sum < a.low ? 1u : 0u), sum};
+  }
+  friend constexpr wide operator-(wide a, wide b) noexcept {
+    return {a.high - b.high - (a.low < b.low ? 1u : 0u), a.low - b.low};
+  }
+};
+
+[[nodiscard]] constexpr wide product(std::uint64_t a, std::uint64_t b) noexcept {
+  return {multiply_high(a, b), a * b};
+}
+
+struct quotient_of_wide {
+  std::uint64_t quotient, remainder;
+};
+
+/// 128 bits by 64, without a wider type. Source: Knuth, "The Art of Computer Programming" 4.3.1, algorithm D,
+/// with digits of 32 bits. The quotient must fit: n.high < d.
+[[nodiscard]] constexpr quotient_of_wide divide_in_halves(wide n, std::uint64_t d) noexcept {
+  const int shift = std::countl_zero(d);
+  d <<= shift;
+  const std::uint64_t top = shift == 0 ? n.high : n.high << shift | n.low >> (64 - shift);
+  const std::uint64_t rest = n.low << shift;
+  const std::uint64_t d1 = d >> 32, d0 = d & 0xffffffffu;
+  const auto digit = [d, d1, d0](std::uint64_t above, std::uint64_t next) {
+    std::uint64_t guess = above / d1, left = above - guess * d1;
+    while (guess >> 32 != 0 || guess * d0 > (left << 32 | next)) {
+      --guess;
+      left += d1;
+      if (left >> 32 != 0) break;
+    }
+    return quotient_of_wide{guess, (above << 32 | next) - guess * d};
+  };
+  const auto first = digit(top, rest >> 32);
+  const auto second = digit(first.remainder, rest & 0xffffffffu);
+  return {first.quotient << 32 | second.quotient, second.remainder >> shift};
+}
+
+/// n / d and what is left. The quotient must fit: n.high < d.
+[[nodiscard]] constexpr quotient_of_wide divide(wide n, std::uint64_t d) noexcept {
+#if defined(__SIZEOF_INT128__)
+  __extension__ using integer = unsigned __int128;
+  const integer whole = static_cast<integer>(n.high) << 64 | n.low;
+  const auto quotient = static_cast<std::uint64_t>(whole / d);
+  return {quotient, n.low - quotient * d};
+#else
+  return divide_in_halves(n, d);
+#endif
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/weights.hpp
+
+/// How the sources of a `mix` share the samples of an epoch.
+namespace penstock::inline v0_1 {
+
+/// Weights of the sources: of any long enough stretch, source k gives the part weights[k] / sum. Above 0, in
+/// any unit. Decimal fractions (up to 15 digits) are taken as they are written: 0.7 is 7 / 10.
+class weights {
+ public:
+  weights(std::initializer_list<double> each) : values_(each) {}
+  explicit weights(std::vector<double> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// A point of a `weight_schedule`: from the first sample on, the weights are these at this one.
+struct weight_knot {
+  std::uint64_t sample = 0;
+  std::vector<double> weights;
+};
+
+/// Weights that change with the samples that were given: at each knot they are the knot's (each divided by
+/// the knot's sum), between two knots they go from one to the other in a straight line, and before the first
+/// and behind the last they stay. Samples are those of all ranks; where epochs are cut from an endless
+/// mixture (`cycle`, `samples_per_epoch`) they are counted over all epochs, else from the beginning of each.
+///
+/// A weight may be 0 at some knots: until a source comes in, without limit; after it has given samples, for
+/// at most two of the sources. A weight of 1e-6 is nearly 0 and always allowed.
+///
+///     weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}})
+class weight_schedule {
+ public:
+  weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
+  explicit weight_schedule(std::vector<weight_knot> knots) : knots_(std::move(knots)) {}
+  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return knots_; }
+
+ private:
+  std::vector<weight_knot> knots_;
+};
+
+/// Parts of an epoch: like `weights`, but each epoch has the same number of samples of a source, and the
+/// epoch has as many samples as the sources together, or as `samples_per_epoch` says.
+class proportions {
+ public:
+  proportions(std::initializer_list<double> each) : values_(each) {}
+  explicit proportions(std::vector<double> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// How often an epoch goes through each source: 2 is each sample twice, 0.5 every other time. What is left
+/// out of one epoch comes in the next.
+class repeats {
+ public:
+  repeats(std::initializer_list<double> each) : values_(each) {}
+  explicit repeats(std::vector<double> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// How many samples of each source an epoch has. What is left out of one epoch comes in the next.
+class choose {
+ public:
+  choose(std::initializer_list<std::uint64_t> each) : counts_(each) {}
+  explicit choose(std::vector<std::uint64_t> each) : counts_(std::move(each)) {}
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+
+ private:
+  std::vector<std::uint64_t> counts_;
+};
+
+/// When an epoch of `weights` or of a `weight_schedule` ends.
+///   first_exhausted   where the share of one source reaches its size: no sample comes twice
+///   all_exhausted     where the share of every source has reached its size: each sample comes at least once,
+///                     and sources that were through before begin again, in an epoch of their own
+///   cycle             never (2^63 samples, one epoch), or after `samples_per_epoch`; each source goes through
+///                     its epochs at its own pace
+enum class stopping { first_exhausted, all_exhausted, cycle };
+
+/// The length of an epoch of `mix`: epochs are cut one after another from a mixture without end; of
+/// `proportions`, how many samples are divided.
+struct samples_per_epoch {
+  constexpr explicit samples_per_epoch(std::uint64_t count_) noexcept : count(count_) {}
+  std::uint64_t count;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/whole_weights.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The shortest decimal that reads back as x.
+[[nodiscard]] inline std::string text_of_number(double x) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
+}
+
+[[nodiscard]] inline error mix_error(std::initializer_list<piece> message) {
+  return error(errc::argument, message).in_stage("mix");
+}
+
+/// Weights as whole numbers whose sum is at most 2^60. Exact where all are decimal fractions of up to 15
+/// digits and the sum of the whole numbers fits; else rounded to 2^-50 or finer of the largest. Only
+/// operations that every machine rounds alike.
+template <class = void>
+[[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too) {
+  double largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double w = values[i];
+    if (std::isnan(w)) throw mix_error({"the weight of source ", i, " is not a number"});
+    if (w < 0 || std::isinf(w))
+      throw mix_error(
+          {"the weight of source ", i, " is ", text_of_number(w), "; weights are finite, above 0"});
+    if (w == 0 && !zero_too) {
+      throw mix_error({"the weight of source ", i,
+                       " is 0; leave the source out, or let it come in later with a "
+                       "weight_schedule"});
+    }
+    largest = std::max(largest, w);
+  }
+  if (largest == 0) throw mix_error({"all weights are 0, and somebody must give samples"});
+  constexpr double fits = 0x1p52;
+  double ten = 1;
+  for (int digits = 0; digits <= 15 && largest * ten <= fits; ++digits, ten *= 10) {
+    std::vector<std::uint64_t> whole;
+    for (const double w : values) {
+      const double scaled = std::nearbyint(w * ten);
+      if (scaled / ten != w) break;
+      whole.push_back(static_cast<std::uint64_t>(scaled));
+    }
+    if (whole.size() == values.size() && values.size() <= 256) return whole;
+  }
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  const int room = 59 - static_cast<int>(std::bit_width(values.size()));
+  std::vector<std::uint64_t> whole;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
+    if (scaled == 0 && values[i] != 0)
+      throw mix_error({"the weight of source ", i, ", ", text_of_number(values[i]), ", is too small beside ",
+                       text_of_number(largest)});
+    whole.push_back(static_cast<std::uint64_t>(scaled));
+  }
+  return whole;
+}
+
+/// The integrals over samples of functions that are linear between knots and constant behind the last,
+/// exactly.
+/// Values are whole numbers of which `unit` are 1, unit <= 2^60; samples and results go up to 2^63.
+class weight_integrals {
+ public:
+  struct result {
+    std::uint64_t floor = 0;
+    bool exact = true;
+    [[nodiscard]] std::uint64_t ceil() const noexcept { return floor + (exact ? 0 : 1); }
+  };
+
+  weight_integrals() = default;
+  /// The first knot is 0; `values` has those of all functions at the first knot, then at the second, ...
+  weight_integrals(std::uint64_t unit, std::vector<std::uint64_t> knots, std::vector<std::uint64_t> values)
+      : unit_(unit), knots_(std::move(knots)), values_(std::move(values)) {
+    functions_ = values_.size() / knots_.size();
+    before_.resize(values_.size());
+    for (std::size_t i = functions_; i < values_.size(); ++i) {
+      const std::size_t knot = i / functions_;
+      before_[i] = before_[i - functions_] +
+                   product(values_[i - functions_] + values_[i], knots_[knot] - knots_[knot - 1]);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t unit() const noexcept { return unit_; }
+  [[nodiscard]] std::size_t functions() const noexcept { return functions_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& knots() const noexcept { return knots_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& values() const noexcept { return values_; }
+
+  /// The last knot that is not behind sample p.
+  [[nodiscard]] std::size_t knot_before(std::uint64_t p) const noexcept {
+    return static_cast<std::size_t>(last_not_above(knots_.data(), knots_.size(), p));
+  }
+  [[nodiscard]] result at(std::size_t function, std::uint64_t p) const noexcept {
+    return at(function, p, knot_before(p));
+  }
+  /// The integral over [0, p), where `knot` is the last that is not behind p. All is in halves of a unit.
+  [[nodiscard]] result at(std::size_t function, std::uint64_t p, std::size_t knot) const noexcept {
+    const std::size_t here = knot * functions_ + function;
+    const std::uint64_t x = p - knots_[knot], value = values_[here];
+    wide sum = before_[here] + product(2 * value, x);
+    bool exact = true;
+    if (knot + 1 != knots_.size() && values_[here + functions_] != value) {
+      const std::uint64_t next = values_[here + functions_], length = knots_[knot + 1] - knots_[knot];
+      // slope x^2 / length = (q + r / length) x, in parts that fit
+      const auto [q, r] = divide(product(next > value ? next - value : value - next, x), length);
+      const auto rest = divide(product(r, x), length);
+      exact = rest.remainder == 0;
+      const wide bend = product(q, x) + wide{0, rest.quotient};
+      sum = next > value ? sum + bend : sum - bend - wide{0, exact ? 0u : 1u};
+    }
+    const auto whole = divide(sum, 2 * unit_);
+    return {whole.quotient, exact && whole.remainder == 0};
+  }
+
+ private:
+  std::uint64_t unit_ = 1;
+  std::size_t functions_ = 0;
+  std::vector<std::uint64_t> knots_, values_;
+  std::vector<wide> before_;  // in halves of a unit: the trapezoids up to the knot
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/mixing_plan.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What was asked for: one of weights, weight_schedule, proportions, repeats and choose.
+struct mixing_rule {
+  enum class kind { weights, schedule, proportions, repeats, choose };
+
+  mixing_rule(const weights& w) : what(kind::weights), values(w.values()) {}          // NOLINT: implicit
+  mixing_rule(const weight_schedule& s) : what(kind::schedule), knots(s.knots()) {}   // NOLINT: implicit
+  mixing_rule(const proportions& p) : what(kind::proportions), values(p.values()) {}  // NOLINT: implicit
+  mixing_rule(const repeats& r) : what(kind::repeats), values(r.values()) {}          // NOLINT: implicit
+  mixing_rule(const choose& c) : what(kind::choose), counts(c.counts()) {}            // NOLINT: implicit
+
+  [[nodiscard]] std::string_view name() const noexcept {
+    constexpr std::string_view names[] = {"weights", "weight_schedule", "proportions", "repeats", "choose"};
+    return names[static_cast<std::size_t>(what)];
+  }
+
+  kind what;
+  std::vector<double> values;
+  std::vector<weight_knot> knots;
+  std::vector<std::uint64_t> counts;
+};
+
+struct mixing_options {
+  std::optional<stopping> stop;
+  std::optional<std::uint64_t> samples;  // per epoch
+  std::uint64_t seed = 0;
+};
+
+/// A mixture's numbers, worked out once: how much of each source, how long an epoch is, in which order the
+/// sources are cumulated, how long a block is.
+///
+/// Sources are cumulated in an order of our own. A source between two others needs a whole sample's share in
+/// every block from its first one on, or its rounded count could go back; the first and the last never do. So
+/// the two ends are for those that need it most: sources whose weight goes back to 0, the one that ends the
+/// epoch (at an end its count is exactly its size), and the lightest.
+template <class = void>
+class mixing_plan {
+ public:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 63;
+
+  mixing_plan(std::vector<std::uint64_t> sizes_of_sources, const mixing_rule& rule,
+              const mixing_options& options)
+      : sizes(std::move(sizes_of_sources)) {
+    check_sizes(rule);
+    check_options(rule, options);
+    if (rule.what == mixing_rule::kind::weights)
+      constant(whole_weights(rule.values, false));
+    else if (rule.what == mixing_rule::kind::schedule)
+      scheduled(rule.knots);
+    else
+      counted(rule, options);
+    if (advance.empty())
+      ending(rule, options);
+    else
+      order_sources(none);
+  }
+
+  std::vector<std::uint64_t> sizes;
+  /// Of each source alone, in the order they were given.
+  weight_integrals own;
+  /// Cumulated: function k is the sum of the first k sources of `order`.
+  weight_integrals cumulated;
+  /// Samples per epoch; and whether epochs are cut from one endless sequence.
+  std::uint64_t samples = most;
+  bool endless = false;
+  /// How far the samples of each source go on from epoch to epoch.
+  std::vector<std::uint64_t> advance;
+  std::vector<std::uint32_t> order;
+  /// A block has 2^block_bits samples; the last one of an epoch up to twice that.
+  unsigned block_bits = least_bits;
+
+  static constexpr unsigned least_bits = 10, most_bits = 31;
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::uint64_t schedule_unit = std::uint64_t{1} << 60;
+  static constexpr unsigned needs_end = 64;
+
+  void check_sizes(const mixing_rule& rule) const {
+    const auto check = [this, &rule](std::size_t given, const char* what) {
+      if (given != sizes.size())
+        throw mix_error({rule.name(), what, given, " numbers, and there are ", sizes.size(), " sources"});
+    };
+    if (sizes.empty()) throw mix_error({"a mixture of no sources; give at least one"});
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      if (sizes[k] == 0) throw mix_error({"source ", k, " has no samples; leave it out"});
+      if (sizes[k] >= most / 2)
+        throw mix_error(
+            {"source ", k, " has no end; mix repeats sources by itself, write no repeat() in them"});
+    }
+    if (rule.what == mixing_rule::kind::schedule) {
+      if (rule.knots.empty()) throw mix_error({"a weight_schedule without knots; give at least one"});
+      for (const weight_knot& knot : rule.knots) check(knot.weights.size(), ": a knot has ");
+    } else {
+      check(rule.what == mixing_rule::kind::choose ? rule.counts.size() : rule.values.size(), " has ");
+    }
+  }
+
+  static void check_options(const mixing_rule& rule, const mixing_options& options) {
+    const bool lasting = rule.what == mixing_rule::kind::weights || rule.what == mixing_rule::kind::schedule;
+    if (!lasting && options.stop)
+      throw mix_error({rule.name(), " says itself where an epoch ends; a stopping policy goes with weights"});
+    if (options.samples &&
+        (rule.what == mixing_rule::kind::repeats || rule.what == mixing_rule::kind::choose))
+      throw mix_error({rule.name(),
+                       " says itself how long an epoch is; samples_per_epoch goes with weights or "
+                       "proportions"});
+    if (options.samples && options.stop && *options.stop != stopping::cycle)
+      throw mix_error(
+          {"samples_per_epoch says where an epoch ends, and so does the stopping policy; write one"});
+    if (options.samples && (*options.samples == 0 || *options.samples > most / 2))
+      throw mix_error({"samples_per_epoch(", *options.samples, ") is not in [1, 2^62]"});
+  }
+
+  // ---- weights
+
+  void constant(std::vector<std::uint64_t> whole) {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t w : whole) sum += w;
+    own = weight_integrals(sum, {0}, std::move(whole));
+  }
+
+  void scheduled(const std::vector<weight_knot>& knots) {
+    std::vector<std::uint64_t> samples_at, values;
+    for (std::size_t i = 0; i < knots.size(); ++i) {
+      if (i != 0 && knots[i].sample <= knots[i - 1].sample)
+        throw mix_error({"knot ", i, " of the weight_schedule, at sample ", knots[i].sample,
+                         ", does not come after the one before it; a step takes two knots a sample apart"});
+      if (knots[i].sample >= most)
+        throw mix_error({"knot ", i, " of the weight_schedule is beyond 2^63 samples"});
+      const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true);
+      std::uint64_t sum = 0, below = 0, done = 0;
+      for (const std::uint64_t w : whole) sum += w;
+      for (std::size_t copies = i == 0 && knots[i].sample != 0 ? 2 : 1; copies != 0; --copies) {
+        samples_at.push_back(copies == 2 ? 0 : knots[i].sample);
+        below = done = 0;
+        for (std::size_t k = 0; k < whole.size(); ++k) {
+          below += whole[k];
+          const std::uint64_t up_to =
+              below == sum ? schedule_unit : divide(product(below, schedule_unit), sum).quotient;
+          if (up_to == done && whole[k] != 0)
+            throw mix_error({"the weight of source ", k, " at knot ", i, " is too small beside the others"});
+          values.push_back(up_to - done);
+          done = up_to;
+        }
+      }
+    }
+    own = weight_integrals(schedule_unit, std::move(samples_at), std::move(values));
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      if (first_knot_with(k) == own.knots().size())
+        throw mix_error({"the weight of source ", k, " is 0 at every knot; leave the source out"});
+    }
+  }
+
+  // ---- counts
+
+  void counted(const mixing_rule& rule, const mixing_options& options) {
+    std::vector<std::uint64_t> counts = rule.counts;
+    if (rule.what == mixing_rule::kind::proportions) {
+      const std::vector<std::uint64_t> whole = whole_weights(rule.values, false);
+      std::uint64_t sum = 0, all = 0, below = 0, done = 0;
+      for (const std::uint64_t size : sizes) add(all, size);
+      all = options.samples.value_or(all);
+      for (const std::uint64_t w : whole) sum += w;
+      for (const std::uint64_t w : whole) {
+        below += w;
+        const std::uint64_t up_to = below == sum ? all : divide(product(all, below), sum).quotient;
+        counts.push_back(up_to - done);
+        done = up_to;
+      }
+    } else if (rule.what == mixing_rule::kind::repeats) {
+      static_cast<void>(whole_weights(rule.values, false));  // for its sentences
+      for (std::size_t k = 0; k < sizes.size(); ++k) counts.push_back(times(rule.values[k], k));
+    }
+    samples = 0;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      if (counts[k] == 0)
+        throw mix_error(
+            {rule.name(), " gives no sample of source ", k, "; leave the source out, or ask for more"});
+      add(samples, counts[k]);
+    }
+    if (samples > schedule_unit) throw mix_error({"an epoch of ", samples, " samples is beyond 2^60"});
+    advance = counts;
+    own = weight_integrals(samples, {0}, std::move(counts));
+  }
+  /// How many samples `factor` times a source are; whole numbers exactly.
+  [[nodiscard]] std::uint64_t times(double factor, std::size_t k) const {
+    const double product_of = factor * static_cast<double>(sizes[k]);
+    if (product_of > 0x1p60) throw mix_error({"repeats: source ", k, " would give more than 2^60 samples"});
+    const double whole = std::nearbyint(factor);
+    if (whole == factor) return static_cast<std::uint64_t>(whole) * sizes[k];
+    return static_cast<std::uint64_t>(std::nearbyint(product_of));
+  }
+  static void add(std::uint64_t& sum, std::uint64_t more) {
+    if (more > most / 2 - sum) throw mix_error({"an epoch of more than 2^62 samples"});
+    sum += more;
+  }
+
+  // ---- where an epoch ends
+
+  void ending(const mixing_rule& rule, const mixing_options& options) {
+    const stopping stop =
+        options.stop.value_or(options.samples ? stopping::cycle : stopping::first_exhausted);
+    if (stop == stopping::cycle) {
+      endless = true;
+      samples = options.samples.value_or(most);
+      advance.assign(sizes.size(), 0);
+      return order_sources(none);
+    }
+    const bool first = stop == stopping::first_exhausted;
+    // the largest n at which no share is above its size; or the smallest at which none is below
+    const auto ends_by = [this, first](std::uint64_t n) {
+      for (std::size_t k = 0; k < sizes.size(); ++k) {
+        const auto share = own.at(k, n);
+        if (first && share.ceil() > sizes[k]) return true;
+        if (!first && share.floor < sizes[k]) return false;
+      }
+      return !first;
+    };
+    std::uint64_t low = 0, high = most / 2;  // low is within the epoch; by high it has ended
+    if (!ends_by(high))
+      throw mix_error({"with these ", rule.name(), " an epoch would have more than 2^62 samples",
+                       (first ? "" : ", for all_exhausted needs the last sample of each source"),
+                       "; write samples_per_epoch(n)"});
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (ends_by(middle) ? high : low) = middle;
+    }
+    samples = first ? low : high;
+    if (samples == 0) throw mix_error({"an epoch would end before its first sample"});
+    std::size_t limiting = 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      if (first ? own.at(k, high).ceil() > sizes[k] : own.at(k, low).floor < sizes[k]) limiting = k;
+    }
+    order_sources(limiting, first);
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      // never beyond: where it is not at an end, a count may be one less than the share and one more
+      const std::uint64_t rounds = first ? 1 : (own.at(k, samples).ceil() - 1) / sizes[k] + 1;
+      advance.push_back(rounds * sizes[k]);
+    }
+  }
+
+  // ---- order and blocks
+
+  [[nodiscard]] std::size_t first_knot_with(std::size_t k) const {
+    std::size_t i = 0;
+    while (i != own.knots().size() && own.values()[i * sizes.size() + k] == 0) ++i;
+    return i;
+  }
+
+  /// The bits of the smallest block in which source k, between two others, has a whole sample's share from
+  /// its first block on; `needs_end` where its weight comes back to 0.
+  [[nodiscard]] unsigned bits_needed(std::size_t k) const {
+    const std::size_t begin = first_knot_with(k), functions = sizes.size();
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (std::size_t i = begin; i < own.knots().size(); ++i)
+      least = std::min(least, own.values()[i * functions + k]);
+    if (least == 0) return needs_end;
+    // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` behind it.
+    const std::uint64_t ramp = begin == 0 ? 0 : own.knots()[begin] - own.knots()[begin - 1];
+    for (unsigned bits = least_bits; bits <= most_bits; ++bits) {
+      const std::uint64_t block = std::uint64_t{1} << bits;
+      const bool enough = block <= ramp ? !(product(least, block * block) < product(2 * ramp, own.unit()))
+                                        : !(product(least, 2 * block - ramp) < product(2, own.unit()));
+      if (enough) return bits;
+    }
+    return most_bits + 1;
+  }
+
+  void order_sources(std::size_t limiting, bool at_the_end = true) {
+    const std::size_t count = sizes.size();
+    std::vector<unsigned> needed(count);
+    for (std::size_t k = 0; k < count; ++k) needed[k] = bits_needed(k);
+    std::vector<std::uint32_t> by_need(count);
+    for (std::size_t k = 0; k < count; ++k) by_need[k] = static_cast<std::uint32_t>(k);
+    const auto rank = [&](std::size_t k) {
+      return needed[k] == needs_end ? 66u : k == limiting ? 65u : needed[k];
+    };
+    std::stable_sort(by_need.begin(), by_need.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
+    order = by_need;
+    if (count > 1) {
+      // by_need[0] and [1] are the ends; the limiting one at its own
+      const bool swapped = (limiting == by_need[0]) == at_the_end;
+      std::swap(order[1], order[count - 1]);
+      if (swapped) std::swap(order.front(), order.back());
+    }
+    for (std::size_t i = 1; i + 1 < count; ++i) check_middle(order[i], needed[order[i]]);
+    std::vector<std::uint64_t> values;
+    for (std::size_t knot = 0; knot < own.knots().size(); ++knot) {
+      std::uint64_t sum = 0;
+      values.push_back(0);
+      for (const std::uint32_t k : order) values.push_back(sum += own.values()[knot * count + k]);
+    }
+    cumulated = weight_integrals(own.unit(), own.knots(), std::move(values));
+  }
+
+  void check_middle(std::uint32_t k, unsigned needed) {
+    if (needed == needs_end) {
+      throw mix_error({"the weight of source ", k,
+                       " goes back to 0, and that of two others too; let at most two "
+                       "do so, and give the others a small weight there, as 0.000001"});
+    }
+    if (needed > most_bits && (endless || samples >> most_bits > 1)) {
+      throw mix_error({"the weight of source ", k,
+                       " is so small that it gives less than one of 2^31 samples, and "
+                       "two others are as small; give it a larger one"});
+    }
+    block_bits = std::max(block_bits, std::min(needed, most_bits + 1));
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/digit_network.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
+/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
+/// after it makes five more with keys of their own.
+struct digit_network {
+  static constexpr std::size_t rounds = 5;
+
+  std::uint64_t base;  // of the high digit
+  std::uint64_t mask;  // of the low digit
+  std::uint32_t bits;  // of the low digit
+  std::uint64_t offset, slope;
+  std::array<std::uint64_t, 2 * rounds> keys;
+
+  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
+    digit_network made{};
+    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
+    made.mask = (std::uint64_t{1} << made.bits) - 1;
+    made.base = ((n - 1) >> made.bits) + 1;
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
+    made.offset = mix64(stream + made.keys.size());
+    made.slope = mix64(stream + made.keys.size() + 1) | 1;
+    return made;
+  }
+
+  /// What a round multiplies a digit by.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
+    return keys[Pass * rounds + Round];
+  }
+  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
+  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
+  /// first one.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
+    if constexpr (Pass == 1) return keys[Round];
+    return Round == 1 ? offset : 0;
+  }
+  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
+  /// as the digit does, and without the fold such steps can be seen in the result.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
+    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
+    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
+  }
+  /// What changes the low digit's bits. Equal steps do no harm here.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
+    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
+  }
+  /// Keeps indices whose low digits are equal from passing the first round in step.
+  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
+
+  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
+    const std::uint64_t sum = high + step, wrapped = sum - base;
+    return sum < base ? sum : wrapped;
+  }
+  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
+    return high < step ? high + base - step : high - step;
+  }
+
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = (x + slant(high)) & mask;
+    high = plus(high, high_step<Pass, 0>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = plus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = plus(high, high_step<Pass, 4>(low));
+    return high * (mask + 1) + low;  // cheaper than a shift by a variable
+  }
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = x & mask;
+    high = minus(high, high_step<Pass, 4>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = minus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = minus(high, high_step<Pass, 0>(low));
+    return high << bits | ((low - slant(high)) & mask);
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/permutation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
+///
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
+/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
+/// immutable, so any number of threads may use it.
+/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
+/// on (docs/order.md has the table); from 121 on twice that and more, below less.
+/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
+/// and is not checked.
+///
+///     const penstock::permutation shuffled(50'000, 7);
+///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
+///
+/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
+/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
+/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
+/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
+/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
+/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
+/// correlated.
+class permutation {
+ public:
+  constexpr permutation() noexcept : table_{} {}
+
+  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
+    if (n > max_size) {
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
+    }
+    if (n <= table_size) {
+      fill_table(key);
+    } else {
+      network_ = detail::digit_network::make(n, key);
+    }
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// Where index i goes.
+  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
+    if (n_ < few) [[unlikely]]
+      return of_few(i);
+    i = network_.forward<0>(i);
+    if (i >= n_) [[unlikely]]
+      return walk(i);
+    return i;
+  }
+
+  /// Which index goes to j.
+  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
+    if (n_ <= table_size) {
+      std::size_t i = 0;
+      while (table_[i] != j && i + 1 < table_size) ++i;
+      return i;
+    }
+    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
+    while (j >= n_);
+    return j;
+  }
+
+  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
+
+ private:
+  static constexpr std::size_t table_size = 120;
+  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
+  /// made.
+  static constexpr std::uint64_t few = 900;
+
+  constexpr void fill_table(std::uint64_t key) noexcept {
+    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
+      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
+      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
+    }
+  }
+
+  // The two rare ways are kept out of the caller's loop, where they would take the registers.
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
+    while (i >= n_) i = network_.forward<0>(i);
+    return i;
+  }
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
+    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
+    do i = network_.forward<1>(network_.forward<0>(i));
+    while (i >= n_);
+    return i;
+  }
+
+  std::uint64_t n_ = 0;
+  union {
+    std::array<std::uint8_t, table_size> table_;
+    detail::digit_network network_;
+  };
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/mixture.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which sample of which source stands at a position of a mixture, and back: what `mix` computes with.
+///
+/// In: the sizes of the sources, one of `weights`, `weight_schedule`, `proportions`, `repeats` and `choose`,
+/// where an epoch ends, a seed. Out: for position {e, i} a source and a position of it, {its own epoch,
+/// index}.
+///
+/// How: the exact integral of the cumulated weights, rounded down, says how many of the first p samples the
+/// first k sources give; the difference of two neighbours is the count of one source, within one of its exact
+/// share (whole numbers of 128 bits, p up to 2^63). Between two block boundaries (1,024 samples, more where
+/// weights are smaller) each source gives the difference of its counts, a run of its own samples, and a keyed
+/// permutation deals the block's slots to them.
+///
+/// Cost: `at` takes O(log sources) and makes a permutation; with a `cursor`, which keeps the block, about two
+/// positions of `shuffle(seed)`. `position_of` is a binary search over blocks.
+/// Immutable, cheap to copy, free for all threads; a cursor belongs to one.
+/// Throws `error(errc::argument)`: one sentence for weights that are negative, 0 or no number, sources
+/// without samples, counts that do not fit, epochs beyond 2^63 samples.
+///
+///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, seed);
+///     for (std::uint64_t i = 0; i < both.size(); ++i) read(both.at({epoch, i}));
+template <class = void>
+class basic_mixture {
+  struct tables;
+
+ public:
+  /// A sample of one source: which source, and its own epoch and index.
+  struct place {
+    std::uint32_t source = 0;
+    position at;
+    friend bool operator==(const place&, const place&) = default;
+  };
+
+  /// What reading positions in a row keeps: the block of the last one.
+  class cursor {
+    friend class basic_mixture;
+    struct run {
+      std::uint64_t base = 0;  // the number of the run's first sample less its first slot
+      detail::divider by;
+      std::uint32_t source = 0;
+    };
+    static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
+
+    // positions of an epoch that lie in the block, and what added to their index gives the slot
+    std::uint64_t epoch_ = 0, begin_ = 0, length_ = 0, shift_ = 0;
+    permutation shuffled_;
+    std::vector<std::uint64_t> slots_;  // where each source's begin
+    std::vector<run> runs_;
+    std::uint64_t missed_ = nowhere;
+  };
+
+  basic_mixture(std::vector<std::uint64_t> sizes, const detail::mixing_rule& rule, stopping stop,
+                std::uint64_t seed = 0)
+      : basic_mixture(std::move(sizes), rule, detail::mixing_options{stop, std::nullopt, seed}) {}
+  basic_mixture(std::vector<std::uint64_t> sizes, const detail::mixing_rule& rule,
+                const detail::mixing_options& options = {})
+      : tables_(new tables(std::move(sizes), rule, options)) {}
+
+  /// Samples per epoch; 2^63 where it does not end.
+  [[nodiscard]] std::uint64_t size() const noexcept { return tables_->plan.samples; }
+  [[nodiscard]] std::size_t sources() const noexcept { return tables_->plan.sizes.size(); }
+  /// Samples in a block; the last block of an epoch has up to twice as many.
+  [[nodiscard]] std::uint64_t block() const noexcept { return std::uint64_t{1} << tables_->plan.block_bits; }
+  /// Whether epochs are cut one after another from one sequence; else each begins anew.
+  [[nodiscard]] bool endless() const noexcept { return tables_->plan.endless; }
+  /// How many epochs there are before a count leaves 63 bits.
+  [[nodiscard]] std::uint64_t epochs() const noexcept { return tables_->epochs; }
+
+  /// How many of the first p samples are of a source, p at a block boundary or the end of an epoch; in an
+  /// endless mixture, of all epochs. Within one of `share`.
+  [[nodiscard]] std::uint64_t count(std::uint32_t source, std::uint64_t p) const {
+    return tables_->count(tables_->place_of[source], p);
+  }
+  /// The exact share of a source in the first p samples, rounded down.
+  [[nodiscard]] std::uint64_t share(std::uint32_t source, std::uint64_t p) const {
+    return tables_->plan.own.at(source, p).floor;
+  }
+
+  /// The sample at a position. `error(errc::argument)` for an epoch beyond 2^63 samples; an index that is not
+  /// below `size()` is the caller's mistake and is not checked.
+  [[nodiscard]] place at(position p) const {
+    check_epoch(p.epoch);
+    return tables_->at_once(tables_->sequence(p));
+  }
+  /// The same for positions that mostly follow each other.
+  [[nodiscard]] place at(position p, cursor& c) const {
+    if (p.index - c.begin_ >= c.length_ || p.epoch != c.epoch_) [[unlikely]]
+      return elsewhere(p, c);
+    return at_cursor(p.index, c);
+  }
+
+  /// Where a sample of a source stands; nothing where no epoch has it.
+  [[nodiscard]] std::optional<position> position_of(std::uint32_t source, position sample) const {
+    const tables& t = *tables_;
+    const std::uint32_t k = t.place_of[source];
+    const std::uint64_t size = t.plan.sizes[source], advance = t.plan.advance[source];
+    if (sample.index >= size || sample.epoch > (plan_type::most - 1 - sample.index) / size)
+      return std::nullopt;
+    std::uint64_t ordinal = sample.epoch * size + sample.index, epoch = 0;
+    if (!t.plan.endless) {
+      epoch = ordinal / advance;
+      ordinal %= advance;
+    }
+    if (epoch >= t.epochs || ordinal >= t.count(k, t.end)) return std::nullopt;
+    std::uint64_t low = 0, high = t.blocks;
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (t.count(k, t.begin_of(middle)) <= ordinal ? low : high) = middle;
+    }
+    const std::uint64_t first = t.begin_of(low), last = t.end_of(low);
+    const std::uint64_t slot =
+        t.below(k, last) - t.below(k, first) + ordinal - (t.below(k + 1, first) - t.below(k, first));
+    const std::uint64_t p = first + t.shuffled(epoch, low).inverse(slot);
+    if (!t.plan.endless) return position{epoch, p};
+    const position found{p / t.plan.samples, p % t.plan.samples};
+    return found.epoch < t.epochs ? std::optional(found) : std::nullopt;
+  }
+
+  /// Adds all that determines the sequence.
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    const plan_type& plan = tables_->plan;
+    h.add("mix", tables_->seed, plan.samples, plan.endless, plan.own.unit(), plan.block_bits);
+    for (const std::uint64_t n : plan.sizes) h.add(n);
+    for (const std::uint64_t n : plan.advance) h.add(n);
+    for (const std::uint32_t n : plan.order) h.add(n);
+    for (const std::uint64_t n : plan.own.knots()) h.add(n);
+    for (const std::uint64_t n : plan.own.values()) h.add(n);
+  }
+
+ private:
+  using plan_type = detail::mixing_plan<>;
+
+  /// What all copies share.
+  struct tables {
+    plan_type plan;
+    std::uint64_t seed;
+    std::uint64_t end, blocks, epochs;
+    std::vector<std::uint32_t> place_of;  // of each source, in the order in which they are cumulated
+    std::vector<detail::divider> by;      // each source's size
+
+    tables(std::vector<std::uint64_t> sizes, const detail::mixing_rule& rule,
+           const detail::mixing_options& options)
+        : plan(std::move(sizes), rule, options), seed(options.seed) {
+      end = plan.endless ? plan_type::most : plan.samples;
+      blocks = std::max<std::uint64_t>(1, end >> plan.block_bits);
+      std::uint64_t most = plan.samples;
+      for (const std::uint64_t advance : plan.advance) most = std::max(most, advance);
+      epochs = plan_type::most / most;
+      place_of.resize(plan.order.size());
+      for (std::uint32_t k = 0; k < plan.order.size(); ++k) place_of[plan.order[k]] = k;
+      for (const std::uint64_t size : plan.sizes) by.emplace_back(size);
+    }
+
+    /// The position in the sequence that blocks are cut from.
+    [[nodiscard]] position sequence(position p) const noexcept {
+      return plan.endless ? position{0, p.epoch * plan.samples + p.index} : p;
+    }
+    [[nodiscard]] std::uint64_t block_of(std::uint64_t p) const noexcept {
+      return std::min(p >> plan.block_bits, blocks - 1);
+    }
+    [[nodiscard]] std::uint64_t begin_of(std::uint64_t number) const noexcept {
+      return number == blocks ? end : number << plan.block_bits;
+    }
+    [[nodiscard]] std::uint64_t end_of(std::uint64_t number) const noexcept { return begin_of(number + 1); }
+
+    /// How many of the first p samples are of the first k sources in the order of cumulation.
+    [[nodiscard]] std::uint64_t below(std::size_t k, std::uint64_t p) const noexcept {
+      if (k == 0 || k == plan.sizes.size()) return k == 0 ? 0 : p;
+      return plan.cumulated.at(k, p).floor;
+    }
+    [[nodiscard]] std::uint64_t count(std::size_t k, std::uint64_t p) const noexcept {
+      return below(k + 1, p) - below(k, p);
+    }
+    [[nodiscard]] permutation shuffled(std::uint64_t epoch, std::uint64_t number) const {
+      constexpr std::uint64_t stream = 0x6d6978;  // "mix"
+      return {end_of(number) - begin_of(number), mix64(mix64(mix64(seed ^ stream) + epoch) + number)};
+    }
+    [[nodiscard]] place placed(std::uint32_t source, std::uint64_t ordinal) const noexcept {
+      const auto [epoch, index] = by[source](ordinal);
+      return {source, {epoch, index}};
+    }
+
+    [[nodiscard]] place at_once(position in) const {
+      const std::uint64_t number = block_of(in.index), first = begin_of(number), last = end_of(number);
+      const std::uint64_t slot = shuffled(in.epoch, number)(in.index - first);
+      std::size_t low = 0, high = plan.sizes.size();
+      std::uint64_t before = 0;  // slots of the block that are of sources before `low`
+      while (high - low > 1) {
+        const std::size_t middle = low + (high - low) / 2;
+        const std::uint64_t slots = below(middle, last) - below(middle, first);
+        if (slots <= slot) {
+          low = middle;
+          before = slots;
+        } else {
+          high = middle;
+        }
+      }
+      const std::uint32_t source = plan.order[low];
+      return placed(source, in.epoch * plan.advance[source] + count(low, first) + slot - before);
+    }
+  };
+
+  void check_epoch(std::uint64_t epoch) const {
+    if (epoch >= tables_->epochs) {
+      throw error(errc::argument, {"a mixture of ", size(), " samples an epoch has no epoch ", epoch,
+                                   "; it is beyond 2^63 samples",
+                                   (size() == plan_type::most ? "; write samples_per_epoch(n)" : "")})
+          .in_stage("mix");
+    }
+  }
+
+  [[nodiscard]] static place at_cursor(std::uint64_t from_begin, const cursor& c) noexcept {
+    const std::uint64_t slot = c.shuffled_(from_begin + c.shift_);
+    const auto& run = c.runs_[detail::last_not_above(c.slots_.data(), c.slots_.size(), slot)];
+    const auto [epoch, index] = run.by(run.base + slot);
+    return {run.source, {epoch, index}};
+  }
+
+  /// A first position of another block is computed by itself; with the second the block is kept. So jumping
+  /// about costs O(log sources).
+  [[nodiscard, gnu::noinline]] place elsewhere(position p, cursor& c) const {
+    check_epoch(p.epoch);
+    const tables& t = *tables_;
+    const position in = t.sequence(p);
+    const std::uint64_t number = t.block_of(in.index);
+    if (c.missed_ != number + in.epoch) {
+      c.missed_ = number + in.epoch;
+      return t.at_once(in);
+    }
+    const std::size_t count = t.plan.sizes.size();
+    const std::uint64_t first = t.begin_of(number), last = t.end_of(number);
+    c.length_ = 0;
+    c.slots_.resize(count);
+    c.runs_.resize(count);
+    std::uint64_t below_first = 0, below_last = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::uint64_t next_first = t.below(k + 1, first), next_last = t.below(k + 1, last);
+      const std::uint32_t source = t.plan.order[k];
+      c.slots_[k] = below_last - below_first;
+      c.runs_[k] = {in.epoch * t.plan.advance[source] + (next_first - below_first) - c.slots_[k],
+                    t.by[source], source};
+      below_first = next_first;
+      below_last = next_last;
+    }
+    c.shuffled_ = t.shuffled(in.epoch, number);
+    // a block of an endless mixture may reach into other epochs
+    const std::uint64_t base = in.index - p.index;
+    c.begin_ = std::max(first, base) - base;
+    c.shift_ = base - first;
+    c.epoch_ = p.epoch;
+    c.length_ = std::min(last - base, t.plan.samples) - c.begin_;
+    return at_cursor(p.index, c);
+  }
+
+  std::shared_ptr<const tables> tables_;
+};
+
+/// A mixture: see `basic_mixture`.
+using mixture = basic_mixture<>;
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/detail/numpy_generator.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -12247,197 +13419,6 @@ struct mosaic_fn {
 ///     auto loader = source | mosaic({.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 8,
 ///                                    .shuffle = true}) | shard(rank, 16) | batch(32);
 inline constexpr detail::mosaic_fn mosaic{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/detail/digit_network.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
-/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
-/// after it makes five more with keys of their own.
-struct digit_network {
-  static constexpr std::size_t rounds = 5;
-
-  std::uint64_t base;  // of the high digit
-  std::uint64_t mask;  // of the low digit
-  std::uint32_t bits;  // of the low digit
-  std::uint64_t offset, slope;
-  std::array<std::uint64_t, 2 * rounds> keys;
-
-  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
-    digit_network made{};
-    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
-    made.mask = (std::uint64_t{1} << made.bits) - 1;
-    made.base = ((n - 1) >> made.bits) + 1;
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
-    made.offset = mix64(stream + made.keys.size());
-    made.slope = mix64(stream + made.keys.size() + 1) | 1;
-    return made;
-  }
-
-  /// What a round multiplies a digit by.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
-    return keys[Pass * rounds + Round];
-  }
-  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
-  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
-  /// first one.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
-    if constexpr (Pass == 1) return keys[Round];
-    return Round == 1 ? offset : 0;
-  }
-  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
-  /// as the digit does, and without the fold such steps can be seen in the result.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
-    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
-    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
-  }
-  /// What changes the low digit's bits. Equal steps do no harm here.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
-    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
-  }
-  /// Keeps indices whose low digits are equal from passing the first round in step.
-  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
-
-  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
-    const std::uint64_t sum = high + step, wrapped = sum - base;
-    return sum < base ? sum : wrapped;
-  }
-  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
-    return high < step ? high + base - step : high - step;
-  }
-
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = (x + slant(high)) & mask;
-    high = plus(high, high_step<Pass, 0>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = plus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = plus(high, high_step<Pass, 4>(low));
-    return high * (mask + 1) + low;  // cheaper than a shift by a variable
-  }
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = x & mask;
-    high = minus(high, high_step<Pass, 4>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = minus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = minus(high, high_step<Pass, 0>(low));
-    return high << bits | ((low - slant(high)) & mask);
-  }
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/permutation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
-///
-/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
-/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
-/// immutable, so any number of threads may use it.
-/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
-/// on (docs/order.md has the table); from 121 on twice that and more, below less.
-/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
-/// and is not checked.
-///
-///     const penstock::permutation shuffled(50'000, 7);
-///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
-///
-/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
-/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
-/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
-/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
-/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
-/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
-/// correlated.
-class permutation {
- public:
-  constexpr permutation() noexcept : table_{} {}
-
-  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
-    if (n > max_size) {
-      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
-    }
-    if (n <= table_size) {
-      fill_table(key);
-    } else {
-      network_ = detail::digit_network::make(n, key);
-    }
-  }
-
-  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
-
-  /// Where index i goes.
-  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
-    if (n_ < few) [[unlikely]]
-      return of_few(i);
-    i = network_.forward<0>(i);
-    if (i >= n_) [[unlikely]]
-      return walk(i);
-    return i;
-  }
-
-  /// Which index goes to j.
-  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
-    if (n_ <= table_size) {
-      std::size_t i = 0;
-      while (table_[i] != j && i + 1 < table_size) ++i;
-      return i;
-    }
-    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
-    while (j >= n_);
-    return j;
-  }
-
-  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
-
- private:
-  static constexpr std::size_t table_size = 120;
-  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
-  /// made.
-  static constexpr std::uint64_t few = 900;
-
-  constexpr void fill_table(std::uint64_t key) noexcept {
-    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
-      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
-      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
-    }
-  }
-
-  // The two rare ways are kept out of the caller's loop, where they would take the registers.
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
-    while (i >= n_) i = network_.forward<0>(i);
-    return i;
-  }
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
-    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
-    do i = network_.forward<1>(network_.forward<0>(i));
-    while (i >= n_);
-    return i;
-  }
-
-  std::uint64_t n_ = 0;
-  union {
-    std::array<std::uint8_t, table_size> table_;
-    detail::digit_network network_;
-  };
-};
 
 }  // namespace penstock::inline v0_1
 
@@ -13425,6 +14406,10 @@ struct any_sink {
 ///   key(index) -> std::string     the sample's key
 ///   will_need(index)              a hint that the sample is read soon; never throws
 ///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
+///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
+/// and the source may have
+///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -13581,9 +14566,7 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
     chain.evaluate({0, index}, worker, sink, untimed{});
-    std::string key = std::to_string(binding(index).index);
-    if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
@@ -13971,6 +14954,619 @@ template <class = void>
   for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
   return report += p.holds() ? "holds\n" : "does not hold\n";
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/plan_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// ---- what may be joined
+
+/// A mistake whose sentence depends on what a template is given, so that it comes when it is made.
+template <bool There>
+consteval mistake mistake_if(mistake wrong) {
+  return There ? wrong : mistake::none;
+}
+
+/// Whether T is `seed(n)`.
+template <class T>
+consteval bool names_a_seed() {
+  if constexpr (part_of_kind<T, annotation_tag>)
+    return std::string_view(std::remove_cvref_t<T>::stage_name) == "seed";
+  else
+    return false;
+}
+
+template <class... Stages>
+consteval bool annotates(const pack<Stages...>*) {
+  return ((part_of_kind<Stages, annotation_tag> && !names_a_seed<Stages>()) || ...);
+}
+
+/// Why T cannot be one of the sources that are joined.
+template <class T>
+consteval mistake wrong_to_join() {
+  if constexpr (!begun<T>) {
+    return mistake::joins_no_source;
+  } else {
+    constexpr chain_facts f = plan_context<T>::type::facts;
+    if (f.batched) return mistake::joins_batched;
+    if (f.sharded) return mistake::joins_sharded;
+    if (f.cursor) return mistake::joins_cursor;
+    if (f.decided) return mistake::joins_decider;
+    if (f.forward) return mistake::joins_forward;
+    if constexpr (part_of_kind<T, plan_tag>) {
+      if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
+    }
+    return mistake::none;
+  }
+}
+template <class... Ts>
+consteval mistake first_wrong_to_join() {
+  mistake found = sizeof...(Ts) == 0 ? mistake::joins_nothing : mistake::none;
+  ((found = found == mistake::none ? wrong_to_join<Ts>() : found), ...);
+  return found;
+}
+
+template <class T>
+[[nodiscard]] auto as_plan(const T& x) {
+  if constexpr (part_of_kind<T, plan_tag>)
+    return x;
+  else
+    return plan<T>(x);
+}
+template <class T>
+using plan_for = decltype(as_plan(std::declval<const T&>()));
+
+/// What the joined source loses: what any of them has lost.
+template <class... Plans>
+consteval guarantee_set lost_by_joined() {
+  guarantee_set lost;
+  const auto look = [&lost](const chain_facts& f) {
+    for (const guarantee g : all_guarantees)
+      if (f.lost_by_whom(g) != mistake::none) lost = lost.with(guarantee_set(g));
+  };
+  (look(Plans::context::facts), ...);
+  return lost;
+}
+
+// ---- reading a plan's samples by position
+
+/// The innermost node of a joined plan's chain: the place in its source was computed before.
+template <class Reader>
+struct placed_node {
+  struct worker {
+    worker_root root;
+    position at;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  const Reader* reader = nullptr;
+
+  template <class Timing, class Sink>
+  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  }
+};
+
+template <class Chain>
+struct orders_in;
+template <class... Orders>
+struct orders_in<order_chain<Orders...>> {
+  static constexpr bool none = sizeof...(Orders) == 0;
+  static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
+};
+
+/// Bindings of a plan's orders for the epochs that were asked for last, each made once: a block of a mixture
+/// may hold samples of several epochs of a source. Where a stage puts several epochs in one, a binding holds
+/// those of a span of indices.
+template <class Orders>
+class recent_bindings {
+ public:
+  [[nodiscard]] position operator()(const Orders& orders, position p) {
+    const std::uint64_t span = changes ? p.index / indices : 0;
+    entry& e = entries_[static_cast<std::size_t>((p.epoch + span) % kept)];
+    if (e.epoch != p.epoch || e.span != span) [[unlikely]]
+      bind(orders, e, p.epoch, span);
+    return e.binding(p.index);
+  }
+
+ private:
+  static constexpr bool changes = orders_in<Orders>::change_epoch;
+  static constexpr std::uint64_t indices = 1024, kept = 4, nothing = ~std::uint64_t{0};
+  struct entry {
+    std::uint64_t epoch = nothing, span = nothing;
+    typename Orders::binding binding;
+  };
+  [[gnu::noinline]] static void bind(const Orders& orders, entry& e, std::uint64_t epoch,
+                                     std::uint64_t span) {
+    e.span = nothing;
+    if constexpr (changes)
+      orders.rebind(e.binding, epoch, span * indices, (span + 1) * indices);
+    else
+      orders.rebind(e.binding, epoch, 0, orders.size());
+    e.epoch = epoch;
+    e.span = span;
+  }
+
+  std::array<entry, kept> entries_;
+};
+
+/// A plan of a source, orders and value stages that is opened to be asked for its samples by position. Shared
+/// by all threads; each has a `worker`.
+template <class Plan>
+class plan_reader {
+  using source_reader = typename Plan::source_type::reader;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto chain_of(const Plan& p, const source_reader* reader) {
+    return make_chain(p, placed_node<source_reader>{reader}, *options_of(p).seed);
+  }
+  using chain_type = decltype(chain_of(std::declval<const Plan&>(), nullptr));
+
+  struct no_bindings {
+    [[nodiscard]] position operator()(const orders_type&, position p) const noexcept { return p; }
+  };
+  using bindings_type =
+      std::conditional_t<orders_in<orders_type>::none, no_bindings, recent_bindings<orders_type>>;
+
+  struct opened {
+    source_reader reader;
+    orders_type orders;
+    chain_type chain;
+    std::string name;
+    opened(const Plan& p, std::string called)
+        : reader(p.source().open()),
+          orders(make_sample_orders(p)),
+          chain(chain_of(p, &reader)),
+          name(std::move(called)) {}
+  };
+
+ public:
+  struct worker {
+    typename chain_type::worker chain;
+    [[no_unique_address]] bindings_type bindings;
+  };
+  struct scout {
+    [[no_unique_address]] bindings_type bindings;
+    [[no_unique_address]] scout_of<source_reader> inner;
+  };
+  static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
+
+  plan_reader() = default;
+  /// `name` is how errors call it: "source 2 of mix".
+  plan_reader(const Plan& p, std::string name) : opened_(new const opened(p, std::move(name))) {}
+
+  /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      innermost(w.chain).at = w.bindings(o.orders, p);
+      o.chain.evaluate(
+          p, w.chain,
+          [&inside, &sink]<class V>(V&& value) {
+            inside = false;
+            sink(std::forward<V>(value));
+            inside = true;
+          },
+          untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  [[nodiscard]] std::string key(position p) const {
+    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  }
+  void will_need(position p, scout& s) const {
+    hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    if constexpr (knows_bytes)
+      return opened_->reader.bytes_per_sample();
+    else
+      return 0;
+  }
+
+ private:
+  std::shared_ptr<const opened> opened_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/joined_plans.hpp
+
+namespace penstock::inline v0_1::detail {
+
+template <std::size_t First, std::size_t Last, class F>
+constexpr void dispatch(std::size_t k, F&& f) {
+  if constexpr (Last - First == 1) {
+    f(std::integral_constant<std::size_t, First>{});
+  } else {
+    constexpr std::size_t middle = First + (Last - First) / 2;
+    if (k < middle)
+      dispatch<First, middle>(k, f);
+    else
+      dispatch<middle, Last>(k, f);
+  }
+}
+
+inline std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
+
+/// What is asked of a plan to be joined, whichever it is.
+template <class Plan>
+[[nodiscard]] order_input output_of_orders(const Plan& p) {
+  return make_sample_orders(p).output();
+}
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+  static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr guarantee_set lost = lost_by_joined<Plans...>();
+
+  explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
+
+  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
+  /// Calls f(number, plan) for each.
+  template <class F>
+  void each(F&& f) const {
+    std::size_t k = 0;
+    plans_.apply([&](const auto&... plans) { (f(k++, plans), ...); });
+  }
+
+  class readers {
+   public:
+    struct worker : pack<typename plan_reader<Plans>::worker...> {};
+    struct scout : pack<typename plan_reader<Plans>::scout...> {};
+
+    readers(const joined_plans& all, std::string_view joint) {
+      all.open(*this, joint, std::index_sequence_for<Plans...>{});
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).evaluate(p, at<I>(w), sink);
+      });
+    }
+    /// The reader of plan number I.
+    template <std::size_t I>
+    [[nodiscard]] const auto& get() const noexcept {
+      return at<I>(each_);
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const {
+      std::string found;
+      dispatch<0, fixed_count>(
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
+      return found;
+    }
+    void will_need(std::size_t k, position p, scout& s) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).will_need(p, at<I>(s));
+      });
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
+      std::uint64_t found = 0;
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        found = at<I>(each_).bytes_per_sample();
+      });
+      return found;
+    }
+
+   private:
+    friend class joined_plans;
+    pack<plan_reader<Plans>...> each_;
+  };
+
+ private:
+  template <std::size_t... Is>
+  void open(readers& made, std::string_view joint, std::index_sequence<Is...>) const {
+    ((at<Is>(made.each_) =
+          plan_reader<Plans>(at<Is>(plans_), name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
+     ...);
+  }
+
+  pack<Plans...> plans_;
+};
+
+/// Plans of one type, as many as a program finds when it runs.
+template <class Plan>
+class listed_plans {
+ public:
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr guarantee_set lost = lost_by_joined<Plan>();
+
+  explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
+
+  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
+  template <class F>
+  void each(F&& f) const {
+    for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
+  }
+
+  class readers {
+    using one = plan_reader<Plan>;
+    template <class T>
+    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
+      if (all == nullptr) [[unlikely]]
+        all.reset(new T[count]());
+      return all[k];
+    }
+
+   public:
+    struct worker {
+      std::unique_ptr<typename one::worker[]> each;
+    };
+    struct scout {
+      std::unique_ptr<typename one::scout[]> each;
+    };
+
+    readers(const listed_plans& all, std::string_view joint) {
+      all.each([&](std::size_t k, const Plan& p) {
+        each_.emplace_back(p, name_of_joined(joint, k, p.source().describe()));
+      });
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
+    void will_need(std::size_t k, position p, scout& s) const {
+      each_[k].will_need(p, in(s.each, k, each_.size()));
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
+
+   private:
+    std::vector<one> each_;
+  };
+
+ private:
+  std::shared_ptr<const std::vector<Plan>> plans_;
+};
+
+/// The sizes of plans, in samples per epoch.
+template <class Plans>
+[[nodiscard]] std::vector<std::uint64_t> sizes_of(const Plans& plans) {
+  std::vector<std::uint64_t> sizes;
+  plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
+  return sizes;
+}
+/// "concat(from(3 samples in memory), ...)".
+template <class Plans>
+[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
+  std::string line = text({joint, "(", with});
+  plans.each([&](std::size_t k, const auto& p) {
+    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
+  });
+  return line + ")";
+}
+/// Fingerprints of the data of all plans, and of their sequences.
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
+  fingerprint h;
+  h.add(joint);
+  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+  return h.value();
+}
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
+  fingerprint h;
+  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
+  return h.value();
+}
+
+inline pack<> join_all() { return {}; }
+template <class First, class... Rest>
+[[nodiscard]] auto join_all(First first, Rest... rest) {
+  if constexpr (sizeof...(Rest) == 0)
+    return first;
+  else
+    return join(std::move(first), join_all(std::move(rest)...));
+}
+
+/// Shows in a compiler's message what elements there are.
+template <class... Elements>
+struct elements {};
+template <class Pack>
+struct elements_of;
+template <class... Plans>
+struct elements_of<pack<Plans...>> {
+  using type = elements<std::remove_cvref_t<typename Plans::element>...>;
+  template <class First, class... Rest>
+  static consteval bool all_same() {
+    return (std::is_same_v<First, Rest> && ...);
+  }
+  static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
+};
+
+template <class First, class... Rest>
+consteval bool same_types() {
+  return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
+}
+/// Plans of one type are found by their number, without a branch, and compiled once.
+template <class... Plans>
+[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+  if constexpr (same_types<Plans...>()) {
+    return plans.apply([](const auto& first, const auto&... rest) {
+      using type = std::remove_cvref_t<decltype(first)>;
+      return listed_plans<type>(std::vector<type>{first, rest...});
+    });
+  } else {
+    return joined_plans<Plans...>(plans);
+  }
+}
+/// A list of sources as one of plans.
+template <class T>
+[[nodiscard]] auto listed(const std::vector<T>& all) {
+  std::vector<plan_for<T>> plans;
+  for (const T& one : all) plans.push_back(as_plan(one));
+  return listed_plans<plan_for<T>>(std::move(plans));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/concat.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class concat_source {
+  using numbers = std::vector<std::uint64_t>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "concat";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    reader(const Plans& plans, std::shared_ptr<const numbers> firsts)
+        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const std::size_t k = source_at(p.index);
+      readers_->evaluate(k, within(p, k), w, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const std::size_t k = source_at(p.index);
+      return readers_->key(k, within(p, k));
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const std::size_t k = source_at(p.index);
+      readers_->will_need(k, within(p, k), s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t all = firsts_->back();
+      double bytes = 0;
+      for (std::size_t k = 0; k + 1 < firsts_->size() && all != 0; ++k)
+        bytes += static_cast<double>(readers_->bytes_per_sample(k)) *
+                 static_cast<double>((*firsts_)[k + 1] - (*firsts_)[k]) / static_cast<double>(all);
+      return static_cast<std::uint64_t>(bytes);
+    }
+
+   private:
+    [[nodiscard]] std::size_t source_at(std::uint64_t index) const noexcept {
+      return static_cast<std::size_t>(std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, index) -
+                                      firsts_->begin() - 1);
+    }
+    [[nodiscard]] position within(position p, std::size_t k) const noexcept {
+      return {p.epoch, p.index - (*firsts_)[k]};
+    }
+
+    std::shared_ptr<const numbers> firsts_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  explicit concat_source(Plans plans) : plans_(std::move(plans)) {
+    numbers firsts{0}, starts{0};
+    plans_.each([&](std::size_t k, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      const std::uint64_t first = firsts.back();
+      if (each.size > most - first) {
+        throw error(errc::argument,
+                    {"source ", k,
+                     " of concat has no end, or goes beyond 2^62 samples with those before it; write "
+                     "repeat() behind concat"})
+            .in_stage(source_name);
+      }
+      firsts.push_back(first + each.size);
+      if (each.starts) {
+        for (std::size_t i = 1; i < each.starts->size(); ++i) starts.push_back(first + (*each.starts)[i]);
+      } else if (each.size != 0) {
+        starts.push_back(first + each.size);
+      }
+    });
+    if (starts.size() == 1) starts.push_back(0);
+    firsts_.reset(new const numbers(std::move(firsts)));
+    starts_.reset(new const numbers(std::move(starts)));
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
+  /// The shards of all sources, one after another; a source that knows of none is one.
+  [[nodiscard]] std::shared_ptr<const numbers> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return {plans_, firsts_}; }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+  Plans plans_;
+  std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+};
+
+namespace detail {
+
+struct concat_fn {
+  template <class... Args>
+  [[nodiscard]] auto operator()(const Args&... args) const {
+    constexpr mistake wrong = first_wrong_to_join<Args...>();
+    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      using facts = elements_of<pack<plan_for<Args>...>>;
+      if constexpr (!facts::same) {
+        explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+        return ill_formed{};
+      } else {
+        return concat_source(joined(make_pack(as_plan(args)...)));
+      }
+    }
+  }
+  template <class T>
+  [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return concat_source(listed(sources));
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Puts sources one after another: `concat(a, b, ...)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages, or one `std::vector` of sources of one type; the
+/// elements must be of one type. Position i of epoch e is position i of epoch e of the first, behind its size
+/// that of the second, and so on.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Shards are those of the
+/// sources in a row, so that a windowed shuffle behind it works; a source without shards counts as one.
+/// Cost per sample: a binary search over the sources, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for a source without end.
+///
+///     auto loader = concat(webdataset(spring), webdataset(summer)) | shuffle(7, window(16)) | batch(256);
+inline constexpr detail::concat_fn concat{};
 
 }  // namespace penstock::inline v0_1
 
@@ -16531,6 +18127,205 @@ template <class = void>
 [[nodiscard]] line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
   return {mapped_file(pattern), options};
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/mix.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "mix";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    struct worker {
+      mixture::cursor place;
+      typename inner::worker each;
+    };
+    struct scout {
+      mixture::cursor place;
+      typename inner::scout each;
+    };
+
+    reader(const Plans& plans, mixture order)
+        : order_(std::move(order)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const mixture::place found = order_.at(p, w.place);
+      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const mixture::place found = order_.at(p);
+      return readers_->key(found.source, found.at);
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const mixture::place found = order_.at(p, s.place);
+      readers_->will_need(found.source, found.at, s.each);
+    }
+    /// The mean over an epoch, or over its first million samples.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < order_.sources(); ++k) {
+        bytes +=
+            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
+        bytes += readers_->bytes_per_sample(k) % samples *
+                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
+      }
+      return bytes;
+    }
+
+   private:
+    mixture order_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : plans_(std::move(plans)), order_(detail::sizes_of(plans_), rule, options), rule_(rule.name()) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
+  /// None: neighbours are of different sources.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, rule_, plans_); }
+  /// Of the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
+  /// where one differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    order_.fingerprint(h);
+    h.add(detail::fingerprint_of_sequences(plans_));
+    return h.value();
+  }
+  [[nodiscard]] reader open() const { return {plans_, order_}; }
+  /// Which sample of which source stands where, and back.
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  Plans plans_;
+  mixture order_;
+  std::string_view rule_;
+};
+
+namespace detail {
+
+template <class T>
+consteval bool is_mixing_option() {
+  return std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || names_a_seed<T>();
+}
+/// The plans among the arguments of a joint: all but its options.
+template <class T>
+[[nodiscard]] auto plans_among(const T& x) {
+  if constexpr (is_mixing_option<T>())
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_among() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!is_mixing_option<T>()) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
+inline void take_option(mixing_options& options, samples_per_epoch n) { options.samples = n.count; }
+template <class T>
+void take_option(mixing_options& options, const T& x) {
+  if constexpr (names_a_seed<T>()) options.seed = x.value;
+}
+
+struct mix_fn {
+  template <class Rule, class... Args>
+  [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else {
+      constexpr mistake wrong = wrong_among<Args...>();
+      if constexpr (wrong != mistake::none) {
+        explain<wrong>();
+        return ill_formed{};
+      } else {
+        auto plans = join_all(plans_among(args)...);
+        using facts = elements_of<decltype(plans)>;
+        if constexpr (!facts::same) {
+          explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+          return ill_formed{};
+        } else {
+          return make(joined(plans), rule, args...);
+        }
+      }
+    }
+  }
+  template <class Rule, class T, class... Options>
+  [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
+                                const Options&... options) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return make(listed(sources), rule, options...);
+    }
+  }
+
+ private:
+  template <class Plans, class... Args>
+  [[nodiscard]] static auto make(Plans plans, const mixing_rule& rule, const Args&... args) {
+    mixing_options options;
+    (take_option(options, args), ...);
+    return mix_source<Plans>(std::move(plans), rule, options);
+  }
+};
+
+}  // namespace detail
+
+/// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
+///
+/// In: how much each source gives (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`); then
+/// the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or one
+/// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
+/// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
+/// arithmetic (see `mixture`): within every block each source has its exact share within one, in random
+/// order; the weights at a position follow from the position, so that a state needs nothing more, and a state
+/// of other weights or another schedule is refused.
+/// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
+/// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
+/// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0.
+/// Throws `errc::argument`, one sentence, for weights that are negative, 0 or no number and for what
+/// `mixture` refuses.
+///
+///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
+///                       samples_per_epoch(1'000'000)) | shard(rank, world) | batch(256);
+inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1
 
@@ -21282,6 +23077,239 @@ template <unpacker... Unpack>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
                                                                 webdataset_stream_options options = {}) {
   return {std::move(paths), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/zip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Option of `zip`: as many samples as the shortest source has.
+struct shortest_option {};
+inline constexpr shortest_option shortest{};
+
+namespace detail {
+
+/// What a zipped record holds of a value: texts and vectors as views of it, which live as long.
+template <class T>
+struct zipped_value {
+  using type = T;
+};
+template <>
+struct zipped_value<std::string> {
+  using type = std::string_view;
+};
+template <class T, class A>
+  requires(!std::is_same_v<T, bool>)
+struct zipped_value<std::vector<T, A>> {
+  using type = std::span<const T>;
+};
+template <class T>
+using zipped = typename zipped_value<std::remove_cvref_t<T>>::type;
+
+template <class Element>
+struct zipped_fields {
+  using type = pack<>;
+};
+template <class... Fields>
+struct zipped_fields<record<Fields...>> {
+  using type = pack<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
+};
+
+template <class... Packs>
+struct record_of_packs;
+template <class... Fields>
+struct record_of_packs<pack<Fields...>> {
+  using type = record<Fields...>;
+  static constexpr bool differ = names_differ<Fields...>();
+};
+template <class... As, class... Bs, class... Rest>
+struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+
+/// The record that elements are joined to: all their fields, or one field each.
+template <class Names, class... Elements>
+struct zipped_record;
+template <class... Elements>
+struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+  using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
+
+  static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+
+ private:
+  template <class Made, class Done>
+  static constexpr Made step(const Done& done) {
+    return std::apply([](const auto&... values) { return Made(values...); }, done);
+  }
+  template <class Made, class Done, class First, class... Rest>
+  static constexpr Made step(const Done& done, const First& first, const Rest&... rest) {
+    return step<Made>(std::tuple_cat(done, first.values()), rest...);
+  }
+};
+template <class... Names, class... Elements>
+  requires(sizeof...(Names) == sizeof...(Elements) && sizeof...(Names) != 0)
+struct zipped_record<pack<Names...>, Elements...> {
+  using made = record<basic_field<Names, zipped<Elements>>...>;
+  static constexpr bool differ = names_differ<basic_field<Names, int>...>();
+  static constexpr made join(const Elements&... elements) { return made(elements...); }
+};
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty where records are joined.
+template <class Names, class... Plans>
+class zip_source {
+  using plans_type = detail::joined_plans<Plans...>;
+  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename joint::made;
+  static constexpr std::string_view source_name = "zip";
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  class reader {
+    using inner = typename plans_type::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    explicit reader(const plans_type& plans) : readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      from_source<0>(p, w, sink);
+    }
+    /// That of the first source.
+    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
+    void will_need(position p, scout& s) const
+      requires(plans_type::wants_hints)
+    {
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->will_need(k, p, s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
+      return bytes;
+    }
+
+   private:
+    /// The values of the sources before are held by the calls around this one.
+    template <std::size_t I, class Sink, class... Values>
+    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+      if constexpr (I == sizeof...(Plans)) {
+        sink(joint::join(values...));
+      } else {
+        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
+          from_source<I + 1>(p, w, sink, values..., value);
+        });
+      }
+    }
+
+    std::shared_ptr<const inner> readers_;
+  };
+
+  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
+    const std::vector<std::uint64_t> sizes = detail::sizes_of(plans_);
+    for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+      if (sizes[k] != sizes[0]) {
+        throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                     sizes[0], "; write zip(..., shortest) to end with the shortest"})
+            .in_stage(source_name);
+      }
+    }
+    size_ = *std::min_element(sizes.begin(), sizes.end());
+    plans_.each([this](std::size_t, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
+    });
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// The shards of the first source that has some and is not cut.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return reader(plans_); }
+
+ private:
+  plans_type plans_;
+  std::uint64_t size_ = 0;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+namespace detail {
+
+template <class Names, class... Plans>
+[[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
+  if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
+    explain<mistake_if<Names::size != 0>(mistake::zip_name_count)>();
+    return ill_formed{};
+  } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
+    explain<mistake_if<Names::size == 0>(mistake::zip_needs_names),
+            reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    return ill_formed{};
+  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+    explain<mistake_if<sizeof...(Plans) != 0>(mistake::zip_same_field)>();
+    return ill_formed{};
+  } else {
+    return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
+  }
+}
+template <class T>
+[[nodiscard]] auto zipped_plan(const T& x) {
+  if constexpr (std::is_same_v<T, shortest_option>)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_to_zip() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!std::is_same_v<T, shortest_option>) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+}  // namespace detail
+
+/// Joins the samples of several sources at the same position to one record: `zip(a, b)`, or
+/// `zip<"image", "label">(images, labels)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages; `shortest` where sizes may differ. With names,
+/// one for each source, the record has a field for each; without, the elements must be records, and their
+/// fields stand side by side. Position i of epoch e is position i of epoch e of each source: give sources
+/// that are shuffled the same seed, or shuffle behind zip.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. It has the shards of the
+/// first source that has some.
+/// Cost per sample: what the sources cost; no allocation. Texts and vectors stand in the record as views;
+/// other values are copied.
+/// The key is that of the first source. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
+///
+///     auto loader = zip<"image", "label">(tokens_of(a), from(labels)) | shuffle(7) | batch(256);
+template <fixed_string... Names, class... Args>
+[[nodiscard]] auto zip(const Args&... args) {
+  constexpr mistake wrong = detail::wrong_to_zip<Args...>();
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (wrong != mistake::none) {
+    explain<wrong>();
+    return ill_formed{};
+  } else {
+    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
+                                                      (std::is_same_v<Args, shortest_option> || ...));
+  }
 }
 
 }  // namespace penstock::inline v0_1

@@ -116,6 +116,13 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
+  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
+    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+    render();
+    return *this;
+  }
+
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
   [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {

@@ -46,6 +46,19 @@ enum class mistake {
   require_nothing,
   two_bad_samples,
   replace_on_forward,
+  joins_no_source,
+  joins_forward,
+  joins_sharded,
+  joins_batched,
+  joins_cursor,
+  joins_decider,
+  joins_annotation,
+  joins_nothing,
+  mix_without_weights,
+  elements_differ,
+  zip_needs_names,
+  zip_same_field,
+  zip_name_count,
 };
 
 /// Names in a compiler's message the type of the element that reaches the wrong stage.
@@ -169,6 +182,48 @@ consteval void explain() {
   static_assert(M != mistake::lost_by_forward,
                 "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
                 "source with an index");
+  static_assert(
+      M != mistake::joins_no_source,
+      "penstock: mix, zip and concat join sources, and sources with stages, and get something else; "
+      "wrap a container in from(...)");
+  static_assert(M != mistake::joins_forward,
+                "penstock: mix, zip and concat compute with positions, and one of these sources can only be "
+                "read forward; use a source with an index");
+  static_assert(M != mistake::joins_sharded,
+                "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, world) "
+                "once, behind it");
+  static_assert(M != mistake::joins_batched,
+                "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+  static_assert(M != mistake::joins_cursor,
+                "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+  static_assert(
+      M != mistake::joins_decider,
+      "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples there "
+      "are; write it behind");
+  static_assert(M != mistake::joins_annotation,
+                "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
+                "prefetch, memory and the like speak of the whole run, write them behind it");
+  static_assert(M != mistake::joins_nothing,
+                "penstock: mix, zip and concat need at least one source to join");
+  static_assert(M != mistake::mix_without_weights,
+                "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
+                "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  static_assert(
+      M != mistake::elements_differ,
+      "penstock: mix and concat give one kind of element, and the elements of these sources are of "
+      "different types; make them the same with map(f) or fields<...>, see reached_by<...> beside this "
+      "line");
+  static_assert(
+      M != mistake::zip_needs_names,
+      "penstock: zip joins records, and one of these elements has no field names; give one name for "
+      "each source, as in zip<\"image\", \"label\">(images, labels)");
+  static_assert(
+      M != mistake::zip_same_field,
+      "penstock: zip joins the fields of all its sources in one record, and two of them are called the "
+      "same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+  static_assert(M != mistake::zip_name_count,
+                "penstock: zip<...> takes one name for each source, or none where all elements are records");
   static_assert(M != mistake::require_nothing,
                 "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
   static_assert(M != mistake::two_bad_samples,

@@ -4,6 +4,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/run/bad_tally.hpp>
 #include <penstock/run/engine.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>
@@ -55,10 +56,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     requires(!parts::forward)
   {
     const position source = engine.feed().orders().sample_at(at);
-    if constexpr (requires { engine.reader()->key(std::uint64_t{}); })
-      return engine.reader()->key(source.index);
-    else
-      return std::to_string(source.index);
+    return key_of(*engine.reader(), source);
   }
 
  protected:
@@ -94,9 +92,10 @@ class core_base : public std::enable_shared_from_this<Core> {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
-          place.source = engine.feed().orders().sample_at(at).index;
-          if constexpr (requires { engine.reader()->key(*place.source); })
-            place.key = engine.reader()->key(*place.source);
+          const position source = engine.feed().orders().sample_at(at);
+          place.source = source.index;
+          if constexpr (has_keys<typename engine_type::reader_type>)
+            place.key = key_of(*engine.reader(), source);
           if constexpr (requires { engine.reader()->url(*place.source); })
             place.file = engine.reader()->url(*place.source);
         } catch (const error&) {

@@ -14,6 +14,7 @@
 #include <penstock/run/observers.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/read_ahead.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/serial_front.hpp>
 #include <penstock/run/sizes.hpp>
 #include <penstock/run/thread.hpp>
@@ -230,8 +231,7 @@ class engine {
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
 
  private:
-  static constexpr bool hints =
-      !parts::forward && requires(const reader_type& r) { r.will_need(std::uint64_t{}); };
+  static constexpr bool hints = !parts::forward && takes_hints<reader_type>;
   static constexpr std::size_t stage_count = chain_type::depth + 1;
   static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
   static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";

@@ -166,6 +166,7 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;

@@ -7,6 +7,7 @@
 #include <penstock/run/chain.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <algorithm>
@@ -132,9 +133,7 @@ template <class Source, class... Stages>
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
     chain.evaluate({0, index}, worker, sink, untimed{});
-    std::string key = std::to_string(binding(index).index);
-    if constexpr (requires { reader.key(index); }) key = reader.key(binding(index).index);
-    return detail::text({"sample at position 0:", index, ", key ", key, "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/run/chain.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/thread.hpp>
 
 #include <condition_variable>
@@ -81,7 +82,7 @@ class read_ahead {
     const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
     try {
       for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-        reader_->will_need(next.binding(next.index(slot)).index);
+        hint(*reader_, next.binding(next.index(slot)), scout_);
     } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
     }
     if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
@@ -109,6 +110,7 @@ class read_ahead {
   }
 
   const Reader* reader_ = nullptr;
+  [[no_unique_address]] scout_of<Reader> scout_;  // of whoever follows: the thread, or else the consumer
   std::optional<Feed> feed_;
   typename Feed::placement_type placement_;
   std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;

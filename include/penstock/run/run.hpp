@@ -403,7 +403,9 @@ class run {
            difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
     }
     if (s.sequence != mine.sequence) {
-      refuse({"it is of another sequence: ", difference.empty() ? "a stage was changed" : difference});
+      const std::string other =
+          difference.empty() ? detail::first_difference(given.plan, mine.plan, false) : difference;
+      refuse({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
     }
     if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
       refuse({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",

@@ -37,6 +37,10 @@ struct any_sink {
 ///   key(index) -> std::string     the sample's key
 ///   will_need(index)              a hint that the sample is read soon; never throws
 ///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
+///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
+/// and the source may have
+///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/detail/plan_reader.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class concat_source {
+  using numbers = std::vector<std::uint64_t>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "concat";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    reader(const Plans& plans, std::shared_ptr<const numbers> firsts)
+        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const std::size_t k = source_at(p.index);
+      readers_->evaluate(k, within(p, k), w, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const std::size_t k = source_at(p.index);
+      return readers_->key(k, within(p, k));
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const std::size_t k = source_at(p.index);
+      readers_->will_need(k, within(p, k), s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t all = firsts_->back();
+      double bytes = 0;
+      for (std::size_t k = 0; k + 1 < firsts_->size() && all != 0; ++k)
+        bytes += static_cast<double>(readers_->bytes_per_sample(k)) *
+                 static_cast<double>((*firsts_)[k + 1] - (*firsts_)[k]) / static_cast<double>(all);
+      return static_cast<std::uint64_t>(bytes);
+    }
+
+   private:
+    [[nodiscard]] std::size_t source_at(std::uint64_t index) const noexcept {
+      return static_cast<std::size_t>(std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, index) -
+                                      firsts_->begin() - 1);
+    }
+    [[nodiscard]] position within(position p, std::size_t k) const noexcept {
+      return {p.epoch, p.index - (*firsts_)[k]};
+    }
+
+    std::shared_ptr<const numbers> firsts_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  explicit concat_source(Plans plans) : plans_(std::move(plans)) {
+    numbers firsts{0}, starts{0};
+    plans_.each([&](std::size_t k, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      const std::uint64_t first = firsts.back();
+      if (each.size > most - first) {
+        throw error(errc::argument,
+                    {"source ", k,
+                     " of concat has no end, or goes beyond 2^62 samples with those before it; write "
+                     "repeat() behind concat"})
+            .in_stage(source_name);
+      }
+      firsts.push_back(first + each.size);
+      if (each.starts) {
+        for (std::size_t i = 1; i < each.starts->size(); ++i) starts.push_back(first + (*each.starts)[i]);
+      } else if (each.size != 0) {
+        starts.push_back(first + each.size);
+      }
+    });
+    if (starts.size() == 1) starts.push_back(0);
+    firsts_.reset(new const numbers(std::move(firsts)));
+    starts_.reset(new const numbers(std::move(starts)));
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
+  /// The shards of all sources, one after another; a source that knows of none is one.
+  [[nodiscard]] std::shared_ptr<const numbers> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return {plans_, firsts_}; }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+  Plans plans_;
+  std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+};
+
+namespace detail {
+
+struct concat_fn {
+  template <class... Args>
+  [[nodiscard]] auto operator()(const Args&... args) const {
+    constexpr mistake wrong = first_wrong_to_join<Args...>();
+    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      using facts = elements_of<pack<plan_for<Args>...>>;
+      if constexpr (!facts::same) {
+        explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+        return ill_formed{};
+      } else {
+        return concat_source(joined(make_pack(as_plan(args)...)));
+      }
+    }
+  }
+  template <class T>
+  [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return concat_source(listed(sources));
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Puts sources one after another: `concat(a, b, ...)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages, or one `std::vector` of sources of one type; the
+/// elements must be of one type. Position i of epoch e is position i of epoch e of the first, behind its size
+/// that of the second, and so on.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Shards are those of the
+/// sources in a row, so that a windowed shuffle behind it works; a source without shards counts as one.
+/// Cost per sample: a binary search over the sources, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for a source without end.
+///
+///     auto loader = concat(webdataset(spring), webdataset(summer)) | shuffle(7, window(16)) | batch(256);
+inline constexpr detail::concat_fn concat{};
+
+}  // namespace penstock::inline v0_1

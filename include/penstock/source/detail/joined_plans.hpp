@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/pack.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/run/parts.hpp>
+#include <penstock/source/detail/plan_reader.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail {
+
+template <std::size_t First, std::size_t Last, class F>
+constexpr void dispatch(std::size_t k, F&& f) {
+  if constexpr (Last - First == 1) {
+    f(std::integral_constant<std::size_t, First>{});
+  } else {
+    constexpr std::size_t middle = First + (Last - First) / 2;
+    if (k < middle)
+      dispatch<First, middle>(k, f);
+    else
+      dispatch<middle, Last>(k, f);
+  }
+}
+
+inline std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
+
+/// What is asked of a plan to be joined, whichever it is.
+template <class Plan>
+[[nodiscard]] order_input output_of_orders(const Plan& p) {
+  return make_sample_orders(p).output();
+}
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+  static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr guarantee_set lost = lost_by_joined<Plans...>();
+
+  explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
+
+  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
+  /// Calls f(number, plan) for each.
+  template <class F>
+  void each(F&& f) const {
+    std::size_t k = 0;
+    plans_.apply([&](const auto&... plans) { (f(k++, plans), ...); });
+  }
+
+  class readers {
+   public:
+    struct worker : pack<typename plan_reader<Plans>::worker...> {};
+    struct scout : pack<typename plan_reader<Plans>::scout...> {};
+
+    readers(const joined_plans& all, std::string_view joint) {
+      all.open(*this, joint, std::index_sequence_for<Plans...>{});
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).evaluate(p, at<I>(w), sink);
+      });
+    }
+    /// The reader of plan number I.
+    template <std::size_t I>
+    [[nodiscard]] const auto& get() const noexcept {
+      return at<I>(each_);
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const {
+      std::string found;
+      dispatch<0, fixed_count>(
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
+      return found;
+    }
+    void will_need(std::size_t k, position p, scout& s) const {
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(each_).will_need(p, at<I>(s));
+      });
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
+      std::uint64_t found = 0;
+      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        found = at<I>(each_).bytes_per_sample();
+      });
+      return found;
+    }
+
+   private:
+    friend class joined_plans;
+    pack<plan_reader<Plans>...> each_;
+  };
+
+ private:
+  template <std::size_t... Is>
+  void open(readers& made, std::string_view joint, std::index_sequence<Is...>) const {
+    ((at<Is>(made.each_) =
+          plan_reader<Plans>(at<Is>(plans_), name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
+     ...);
+  }
+
+  pack<Plans...> plans_;
+};
+
+/// Plans of one type, as many as a program finds when it runs.
+template <class Plan>
+class listed_plans {
+ public:
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr guarantee_set lost = lost_by_joined<Plan>();
+
+  explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
+
+  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
+  template <class F>
+  void each(F&& f) const {
+    for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
+  }
+
+  class readers {
+    using one = plan_reader<Plan>;
+    template <class T>
+    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
+      if (all == nullptr) [[unlikely]]
+        all.reset(new T[count]());
+      return all[k];
+    }
+
+   public:
+    struct worker {
+      std::unique_ptr<typename one::worker[]> each;
+    };
+    struct scout {
+      std::unique_ptr<typename one::scout[]> each;
+    };
+
+    readers(const listed_plans& all, std::string_view joint) {
+      all.each([&](std::size_t k, const Plan& p) {
+        each_.emplace_back(p, name_of_joined(joint, k, p.source().describe()));
+      });
+    }
+    template <class Sink>
+    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
+      each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
+    void will_need(std::size_t k, position p, scout& s) const {
+      each_[k].will_need(p, in(s.each, k, each_.size()));
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
+
+   private:
+    std::vector<one> each_;
+  };
+
+ private:
+  std::shared_ptr<const std::vector<Plan>> plans_;
+};
+
+/// The sizes of plans, in samples per epoch.
+template <class Plans>
+[[nodiscard]] std::vector<std::uint64_t> sizes_of(const Plans& plans) {
+  std::vector<std::uint64_t> sizes;
+  plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
+  return sizes;
+}
+/// "concat(from(3 samples in memory), ...)".
+template <class Plans>
+[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
+  std::string line = text({joint, "(", with});
+  plans.each([&](std::size_t k, const auto& p) {
+    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
+  });
+  return line + ")";
+}
+/// Fingerprints of the data of all plans, and of their sequences.
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
+  fingerprint h;
+  h.add(joint);
+  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+  return h.value();
+}
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
+  fingerprint h;
+  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
+  return h.value();
+}
+
+inline pack<> join_all() { return {}; }
+template <class First, class... Rest>
+[[nodiscard]] auto join_all(First first, Rest... rest) {
+  if constexpr (sizeof...(Rest) == 0)
+    return first;
+  else
+    return join(std::move(first), join_all(std::move(rest)...));
+}
+
+/// Shows in a compiler's message what elements there are.
+template <class... Elements>
+struct elements {};
+template <class Pack>
+struct elements_of;
+template <class... Plans>
+struct elements_of<pack<Plans...>> {
+  using type = elements<std::remove_cvref_t<typename Plans::element>...>;
+  template <class First, class... Rest>
+  static consteval bool all_same() {
+    return (std::is_same_v<First, Rest> && ...);
+  }
+  static constexpr bool same = all_same<std::remove_cvref_t<typename Plans::element>...>();
+};
+
+template <class First, class... Rest>
+consteval bool same_types() {
+  return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
+}
+/// Plans of one type are found by their number, without a branch, and compiled once.
+template <class... Plans>
+[[nodiscard]] auto joined(const pack<Plans...>& plans) {
+  if constexpr (same_types<Plans...>()) {
+    return plans.apply([](const auto& first, const auto&... rest) {
+      using type = std::remove_cvref_t<decltype(first)>;
+      return listed_plans<type>(std::vector<type>{first, rest...});
+    });
+  } else {
+    return joined_plans<Plans...>(plans);
+  }
+}
+/// A list of sources as one of plans.
+template <class T>
+[[nodiscard]] auto listed(const std::vector<T>& all) {
+  std::vector<plan_for<T>> plans;
+  for (const T& one : all) plans.push_back(as_plan(one));
+  return listed_plans<plan_for<T>>(std::move(plans));
+}
+
+}  // namespace penstock::inline v0_1::detail

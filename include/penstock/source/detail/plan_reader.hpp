@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/run/chain.hpp>
+#include <penstock/run/parts.hpp>
+#include <penstock/run/reader_calls.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1::detail {
+
+// ---- what may be joined
+
+/// A mistake whose sentence depends on what a template is given, so that it comes when it is made.
+template <bool There>
+consteval mistake mistake_if(mistake wrong) {
+  return There ? wrong : mistake::none;
+}
+
+/// Whether T is `seed(n)`.
+template <class T>
+consteval bool names_a_seed() {
+  if constexpr (part_of_kind<T, annotation_tag>)
+    return std::string_view(std::remove_cvref_t<T>::stage_name) == "seed";
+  else
+    return false;
+}
+
+template <class... Stages>
+consteval bool annotates(const pack<Stages...>*) {
+  return ((part_of_kind<Stages, annotation_tag> && !names_a_seed<Stages>()) || ...);
+}
+
+/// Why T cannot be one of the sources that are joined.
+template <class T>
+consteval mistake wrong_to_join() {
+  if constexpr (!begun<T>) {
+    return mistake::joins_no_source;
+  } else {
+    constexpr chain_facts f = plan_context<T>::type::facts;
+    if (f.batched) return mistake::joins_batched;
+    if (f.sharded) return mistake::joins_sharded;
+    if (f.cursor) return mistake::joins_cursor;
+    if (f.decided) return mistake::joins_decider;
+    if (f.forward) return mistake::joins_forward;
+    if constexpr (part_of_kind<T, plan_tag>) {
+      if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
+    }
+    return mistake::none;
+  }
+}
+template <class... Ts>
+consteval mistake first_wrong_to_join() {
+  mistake found = sizeof...(Ts) == 0 ? mistake::joins_nothing : mistake::none;
+  ((found = found == mistake::none ? wrong_to_join<Ts>() : found), ...);
+  return found;
+}
+
+template <class T>
+[[nodiscard]] auto as_plan(const T& x) {
+  if constexpr (part_of_kind<T, plan_tag>)
+    return x;
+  else
+    return plan<T>(x);
+}
+template <class T>
+using plan_for = decltype(as_plan(std::declval<const T&>()));
+
+/// What the joined source loses: what any of them has lost.
+template <class... Plans>
+consteval guarantee_set lost_by_joined() {
+  guarantee_set lost;
+  const auto look = [&lost](const chain_facts& f) {
+    for (const guarantee g : all_guarantees)
+      if (f.lost_by_whom(g) != mistake::none) lost = lost.with(guarantee_set(g));
+  };
+  (look(Plans::context::facts), ...);
+  return lost;
+}
+
+// ---- reading a plan's samples by position
+
+/// The innermost node of a joined plan's chain: the place in its source was computed before.
+template <class Reader>
+struct placed_node {
+  struct worker {
+    worker_root root;
+    position at;
+    typename Reader::worker own;
+  };
+  static constexpr std::uint32_t depth = 0;
+  static constexpr bool has_parts = false;
+
+  const Reader* reader = nullptr;
+
+  template <class Timing, class Sink>
+  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  }
+};
+
+template <class Chain>
+struct orders_in;
+template <class... Orders>
+struct orders_in<order_chain<Orders...>> {
+  static constexpr bool none = sizeof...(Orders) == 0;
+  static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
+};
+
+/// Bindings of a plan's orders for the epochs that were asked for last, each made once: a block of a mixture
+/// may hold samples of several epochs of a source. Where a stage puts several epochs in one, a binding holds
+/// those of a span of indices.
+template <class Orders>
+class recent_bindings {
+ public:
+  [[nodiscard]] position operator()(const Orders& orders, position p) {
+    const std::uint64_t span = changes ? p.index / indices : 0;
+    entry& e = entries_[static_cast<std::size_t>((p.epoch + span) % kept)];
+    if (e.epoch != p.epoch || e.span != span) [[unlikely]]
+      bind(orders, e, p.epoch, span);
+    return e.binding(p.index);
+  }
+
+ private:
+  static constexpr bool changes = orders_in<Orders>::change_epoch;
+  static constexpr std::uint64_t indices = 1024, kept = 4, nothing = ~std::uint64_t{0};
+  struct entry {
+    std::uint64_t epoch = nothing, span = nothing;
+    typename Orders::binding binding;
+  };
+  [[gnu::noinline]] static void bind(const Orders& orders, entry& e, std::uint64_t epoch,
+                                     std::uint64_t span) {
+    e.span = nothing;
+    if constexpr (changes)
+      orders.rebind(e.binding, epoch, span * indices, (span + 1) * indices);
+    else
+      orders.rebind(e.binding, epoch, 0, orders.size());
+    e.epoch = epoch;
+    e.span = span;
+  }
+
+  std::array<entry, kept> entries_;
+};
+
+/// A plan of a source, orders and value stages that is opened to be asked for its samples by position. Shared
+/// by all threads; each has a `worker`.
+template <class Plan>
+class plan_reader {
+  using source_reader = typename Plan::source_type::reader;
+  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
+  static auto chain_of(const Plan& p, const source_reader* reader) {
+    return make_chain(p, placed_node<source_reader>{reader}, *options_of(p).seed);
+  }
+  using chain_type = decltype(chain_of(std::declval<const Plan&>(), nullptr));
+
+  struct no_bindings {
+    [[nodiscard]] position operator()(const orders_type&, position p) const noexcept { return p; }
+  };
+  using bindings_type =
+      std::conditional_t<orders_in<orders_type>::none, no_bindings, recent_bindings<orders_type>>;
+
+  struct opened {
+    source_reader reader;
+    orders_type orders;
+    chain_type chain;
+    std::string name;
+    opened(const Plan& p, std::string called)
+        : reader(p.source().open()),
+          orders(make_sample_orders(p)),
+          chain(chain_of(p, &reader)),
+          name(std::move(called)) {}
+  };
+
+ public:
+  struct worker {
+    typename chain_type::worker chain;
+    [[no_unique_address]] bindings_type bindings;
+  };
+  struct scout {
+    [[no_unique_address]] bindings_type bindings;
+    [[no_unique_address]] scout_of<source_reader> inner;
+  };
+  static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
+
+  plan_reader() = default;
+  /// `name` is how errors call it: "source 2 of mix".
+  plan_reader(const Plan& p, std::string name) : opened_(new const opened(p, std::move(name))) {}
+
+  /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const opened& o = *opened_;
+    bool inside = true;
+    try {
+      innermost(w.chain).at = w.bindings(o.orders, p);
+      o.chain.evaluate(
+          p, w.chain,
+          [&inside, &sink]<class V>(V&& value) {
+            inside = false;
+            sink(std::forward<V>(value));
+            inside = true;
+          },
+          untimed{});
+    } catch (error& e) {
+      if (inside) e.in_part(o.name);
+      throw;
+    }
+  }
+  [[nodiscard]] std::string key(position p) const {
+    return key_of(opened_->reader, opened_->orders.sample_at(p));
+  }
+  void will_need(position p, scout& s) const {
+    hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    if constexpr (knows_bytes)
+      return opened_->reader.bytes_per_sample();
+    else
+      return 0;
+  }
+
+ private:
+  std::shared_ptr<const opened> opened_;
+};
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/mixture.hpp>
+#include <penstock/order/weights.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/detail/plan_reader.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Plans::element;
+  static constexpr std::string_view source_name = "mix";
+  static consteval guarantee_set loses(place) { return Plans::lost; }
+
+  class reader {
+    using inner = typename Plans::readers;
+
+   public:
+    struct worker {
+      mixture::cursor place;
+      typename inner::worker each;
+    };
+    struct scout {
+      mixture::cursor place;
+      typename inner::scout each;
+    };
+
+    reader(const Plans& plans, mixture order)
+        : order_(std::move(order)), readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const mixture::place found = order_.at(p, w.place);
+      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
+    }
+    [[nodiscard]] std::string key(position p) const {
+      const mixture::place found = order_.at(p);
+      return readers_->key(found.source, found.at);
+    }
+    void will_need(position p, scout& s) const
+      requires Plans::wants_hints
+    {
+      const mixture::place found = order_.at(p, s.place);
+      readers_->will_need(found.source, found.at, s.each);
+    }
+    /// The mean over an epoch, or over its first million samples.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < order_.sources(); ++k) {
+        bytes +=
+            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
+        bytes += readers_->bytes_per_sample(k) % samples *
+                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
+      }
+      return bytes;
+    }
+
+   private:
+    mixture order_;
+    std::shared_ptr<const inner> readers_;
+  };
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : plans_(std::move(plans)), order_(detail::sizes_of(plans_), rule, options), rule_(rule.name()) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
+  /// None: neighbours are of different sources.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, rule_, plans_); }
+  /// Of the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
+  /// where one differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    order_.fingerprint(h);
+    h.add(detail::fingerprint_of_sequences(plans_));
+    return h.value();
+  }
+  [[nodiscard]] reader open() const { return {plans_, order_}; }
+  /// Which sample of which source stands where, and back.
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  Plans plans_;
+  mixture order_;
+  std::string_view rule_;
+};
+
+namespace detail {
+
+template <class T>
+consteval bool is_mixing_option() {
+  return std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || names_a_seed<T>();
+}
+/// The plans among the arguments of a joint: all but its options.
+template <class T>
+[[nodiscard]] auto plans_among(const T& x) {
+  if constexpr (is_mixing_option<T>())
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_among() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!is_mixing_option<T>()) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
+inline void take_option(mixing_options& options, samples_per_epoch n) { options.samples = n.count; }
+template <class T>
+void take_option(mixing_options& options, const T& x) {
+  if constexpr (names_a_seed<T>()) options.seed = x.value;
+}
+
+struct mix_fn {
+  template <class Rule, class... Args>
+  [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else {
+      constexpr mistake wrong = wrong_among<Args...>();
+      if constexpr (wrong != mistake::none) {
+        explain<wrong>();
+        return ill_formed{};
+      } else {
+        auto plans = join_all(plans_among(args)...);
+        using facts = elements_of<decltype(plans)>;
+        if constexpr (!facts::same) {
+          explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+          return ill_formed{};
+        } else {
+          return make(joined(plans), rule, args...);
+        }
+      }
+    }
+  }
+  template <class Rule, class T, class... Options>
+  [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
+                                const Options&... options) const {
+    constexpr mistake wrong = wrong_to_join<T>();
+    if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
+      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr (wrong != mistake::none) {
+      explain<wrong>();
+      return ill_formed{};
+    } else {
+      return make(listed(sources), rule, options...);
+    }
+  }
+
+ private:
+  template <class Plans, class... Args>
+  [[nodiscard]] static auto make(Plans plans, const mixing_rule& rule, const Args&... args) {
+    mixing_options options;
+    (take_option(options, args), ...);
+    return mix_source<Plans>(std::move(plans), rule, options);
+  }
+};
+
+}  // namespace detail
+
+/// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
+///
+/// In: how much each source gives (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`); then
+/// the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or one
+/// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
+/// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
+/// arithmetic (see `mixture`): within every block each source has its exact share within one, in random
+/// order; the weights at a position follow from the position, so that a state needs nothing more, and a state
+/// of other weights or another schedule is refused.
+/// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
+/// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
+/// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.
+/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
+/// numbered from 0.
+/// Throws `errc::argument`, one sentence, for weights that are negative, 0 or no number and for what
+/// `mixture` refuses.
+///
+///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
+///                       samples_per_epoch(1'000'000)) | shard(rank, world) | batch(256);
+inline constexpr detail::mix_fn mix{};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/name.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/detail/plan_reader.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Option of `zip`: as many samples as the shortest source has.
+struct shortest_option {};
+inline constexpr shortest_option shortest{};
+
+namespace detail {
+
+/// What a zipped record holds of a value: texts and vectors as views of it, which live as long.
+template <class T>
+struct zipped_value {
+  using type = T;
+};
+template <>
+struct zipped_value<std::string> {
+  using type = std::string_view;
+};
+template <class T, class A>
+  requires(!std::is_same_v<T, bool>)
+struct zipped_value<std::vector<T, A>> {
+  using type = std::span<const T>;
+};
+template <class T>
+using zipped = typename zipped_value<std::remove_cvref_t<T>>::type;
+
+template <class Element>
+struct zipped_fields {
+  using type = pack<>;
+};
+template <class... Fields>
+struct zipped_fields<record<Fields...>> {
+  using type = pack<basic_field<typename Fields::name_type, zipped<typename Fields::type>>...>;
+};
+
+template <class... Packs>
+struct record_of_packs;
+template <class... Fields>
+struct record_of_packs<pack<Fields...>> {
+  using type = record<Fields...>;
+  static constexpr bool differ = names_differ<Fields...>();
+};
+template <class... As, class... Bs, class... Rest>
+struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+
+/// The record that elements are joined to: all their fields, or one field each.
+template <class Names, class... Elements>
+struct zipped_record;
+template <class... Elements>
+struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fields<Elements>::type...> {
+  using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
+
+  static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+
+ private:
+  template <class Made, class Done>
+  static constexpr Made step(const Done& done) {
+    return std::apply([](const auto&... values) { return Made(values...); }, done);
+  }
+  template <class Made, class Done, class First, class... Rest>
+  static constexpr Made step(const Done& done, const First& first, const Rest&... rest) {
+    return step<Made>(std::tuple_cat(done, first.values()), rest...);
+  }
+};
+template <class... Names, class... Elements>
+  requires(sizeof...(Names) == sizeof...(Elements) && sizeof...(Names) != 0)
+struct zipped_record<pack<Names...>, Elements...> {
+  using made = record<basic_field<Names, zipped<Elements>>...>;
+  static constexpr bool differ = names_differ<basic_field<Names, int>...>();
+  static constexpr made join(const Elements&... elements) { return made(elements...); }
+};
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty where records are joined.
+template <class Names, class... Plans>
+class zip_source {
+  using plans_type = detail::joined_plans<Plans...>;
+  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename joint::made;
+  static constexpr std::string_view source_name = "zip";
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  class reader {
+    using inner = typename plans_type::readers;
+
+   public:
+    using worker = typename inner::worker;
+    using scout = typename inner::scout;
+
+    explicit reader(const plans_type& plans) : readers_(new const inner(plans, source_name)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      from_source<0>(p, w, sink);
+    }
+    /// That of the first source.
+    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
+    void will_need(position p, scout& s) const
+      requires(plans_type::wants_hints)
+    {
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->will_need(k, p, s);
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const {
+      std::uint64_t bytes = 0;
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
+      return bytes;
+    }
+
+   private:
+    /// The values of the sources before are held by the calls around this one.
+    template <std::size_t I, class Sink, class... Values>
+    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+      if constexpr (I == sizeof...(Plans)) {
+        sink(joint::join(values...));
+      } else {
+        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
+          from_source<I + 1>(p, w, sink, values..., value);
+        });
+      }
+    }
+
+    std::shared_ptr<const inner> readers_;
+  };
+
+  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
+    const std::vector<std::uint64_t> sizes = detail::sizes_of(plans_);
+    for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+      if (sizes[k] != sizes[0]) {
+        throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                     sizes[0], "; write zip(..., shortest) to end with the shortest"})
+            .in_stage(source_name);
+      }
+    }
+    size_ = *std::min_element(sizes.begin(), sizes.end());
+    plans_.each([this](std::size_t, const auto& p) {
+      const order_input each = detail::output_of_orders(p);
+      if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
+    });
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// The shards of the first source that has some and is not cut.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    return detail::fingerprint_of_sequences(plans_);
+  }
+  [[nodiscard]] reader open() const { return reader(plans_); }
+
+ private:
+  plans_type plans_;
+  std::uint64_t size_ = 0;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+};
+
+namespace detail {
+
+template <class Names, class... Plans>
+[[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
+  if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
+    explain<mistake_if<Names::size != 0>(mistake::zip_name_count)>();
+    return ill_formed{};
+  } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
+    explain<mistake_if<Names::size == 0>(mistake::zip_needs_names),
+            reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    return ill_formed{};
+  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+    explain<mistake_if<sizeof...(Plans) != 0>(mistake::zip_same_field)>();
+    return ill_formed{};
+  } else {
+    return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
+  }
+}
+template <class T>
+[[nodiscard]] auto zipped_plan(const T& x) {
+  if constexpr (std::is_same_v<T, shortest_option>)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+template <class... Ts>
+consteval mistake wrong_to_zip() {
+  mistake found = mistake::none;
+  std::size_t sources = 0;
+  const auto look = [&]<class T>(const T*) {
+    if constexpr (!std::is_same_v<T, shortest_option>) {
+      ++sources;
+      if (found == mistake::none) found = wrong_to_join<T>();
+    }
+  };
+  (look(static_cast<const Ts*>(nullptr)), ...);
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+}
+
+}  // namespace detail
+
+/// Joins the samples of several sources at the same position to one record: `zip(a, b)`, or
+/// `zip<"image", "label">(images, labels)`. The result is a source.
+///
+/// In: sources, each alone or with orders and value stages; `shortest` where sizes may differ. With names,
+/// one for each source, the record has a field for each; without, the elements must be records, and their
+/// fields stand side by side. Position i of epoch e is position i of epoch e of each source: give sources
+/// that are shuffled the same seed, or shuffle behind zip.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. It has the shards of the
+/// first source that has some.
+/// Cost per sample: what the sources cost; no allocation. Texts and vectors stand in the record as views;
+/// other values are copied.
+/// The key is that of the first source. Threads: free for all. An error from a source says which one,
+/// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
+///
+///     auto loader = zip<"image", "label">(tokens_of(a), from(labels)) | shuffle(7) | batch(256);
+template <fixed_string... Names, class... Args>
+[[nodiscard]] auto zip(const Args&... args) {
+  constexpr mistake wrong = detail::wrong_to_zip<Args...>();
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (wrong != mistake::none) {
+    explain<wrong>();
+    return ill_formed{};
+  } else {
+    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
+                                                      (std::is_same_v<Args, shortest_option> || ...));
+  }
+}
+
+}  // namespace penstock::inline v0_1
