@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
@@ -10,6 +11,7 @@
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/npy_rows.hpp>
+#include <penstock/source/shard_names.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>
