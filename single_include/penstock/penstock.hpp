@@ -3061,7 +3061,8 @@ concept bound_order =
 /// keeps those before it);
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it.
+/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;
@@ -3096,6 +3097,8 @@ namespace detail {
 
 template <class Order>
 concept epoch_changing = requires { requires Order::changes_epoch; };
+template <class Order>
+concept repeating = requires { requires Order::repeats; };
 
 /// The bound orders of one stage, for consecutive epochs.
 template <class Bound>
@@ -3221,6 +3224,9 @@ class order_chain {
     std::uint64_t epoch_ = 0;
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
+
+  /// Whether a sample may stand at several positions of an epoch.
+  static constexpr bool repeats = (detail::repeating<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
@@ -11099,6 +11105,8 @@ enum class per_class {
 template <class = void>
 class basic_class_balanced_order {
  public:
+  static constexpr bool repeats = true;
+
   struct bound {
     std::uint64_t epoch = 0, seed = 0, each = 1;
     permutation mixed;
@@ -13680,6 +13688,8 @@ struct weighted_options {
 template <class = void>
 class basic_weighted_order {
  public:
+  static constexpr bool repeats = true;
+
   struct bound {
     std::uint64_t epoch = 0, seed = 0;
     std::shared_ptr<const detail::running_weights> weights;
@@ -15620,6 +15630,8 @@ template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
   using feed_type = direct_feed<Plan>;
+  static constexpr bool repeats =
+      std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -15742,10 +15754,10 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index))
+          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
-        if (made_.sampled || i % 4096 == 0) {
+        if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
           if (!back || *back != position{epoch_, ordinal(index)})
             violation(
@@ -15900,9 +15912,10 @@ class prover {
 }  // namespace detail
 
 /// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once; each global step is the same set of positions, every one with exactly one rank; all ranks have the
-/// same number of steps, and parts that differ by at most one slot; a state of one topology is the same place
-/// on the next. Counts what is dropped, padded and left out, and the shards that each node touches.
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples); each global step is the same
+/// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
+/// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
+/// padded and left out, and the shards that each node touches.
 ///
 /// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.

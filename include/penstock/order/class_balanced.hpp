@@ -32,6 +32,8 @@ enum class per_class {
 template <class = void>
 class basic_class_balanced_order {
  public:
+  static constexpr bool repeats = true;
+
   struct bound {
     std::uint64_t epoch = 0, seed = 0, each = 1;
     permutation mixed;

@@ -97,7 +97,8 @@ concept bound_order =
 /// keeps those before it);
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it.
+/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;

@@ -29,6 +29,8 @@ struct weighted_options {
 template <class = void>
 class basic_weighted_order {
  public:
+  static constexpr bool repeats = true;
+
   struct bound {
     std::uint64_t epoch = 0, seed = 0;
     std::shared_ptr<const detail::running_weights> weights;
