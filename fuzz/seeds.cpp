@@ -297,6 +297,24 @@ void metadata(folder& out) {
   add("shard_counts:\n  'a-0.tar': 1\n", "split_parts: {train: [a-0.tar, &x b, *x]}\n---\n...\n");
 }
 
+void values(folder& out) {
+  const auto add = [&out](unsigned how, unsigned kind, const std::string& rest, std::uint64_t samples,
+                          std::uint64_t name, std::uint64_t texts, std::uint64_t text_bytes) {
+    std::string bytes = "PENSTVAL" + little(1, 4) + little(128, 4) + little(kind, 8) + little(77, 8) +
+                        little(samples, 8) + little(name, 8) + little(texts, 8) + little(text_bytes, 8);
+    bytes += little(tar::checksum(ps::bytes_of(rest)), 8) + std::string(48, '\0');
+    bytes += little(tar::checksum(ps::bytes_of(bytes)), 8);
+    out.add("derived_index", mode(how) + bytes + rest);
+  };
+  const std::string three = little(1, 8) + little(0, 8) + little(1, 8);
+  add(0, 1, three + "label", 3, 5, 0, 0);
+  add(4, 2, three + "label", 3, 5, 0, 0);
+  add(1, 3, little(0x3fe0000000000000u, 8) + little(0x7ff8000000000000u, 8) + "w", 2, 1, 0, 0);
+  add(3, 4, three + little(3, 8) + little(6, 8) + "catdog" + "kind", 3, 4, 2, 6);
+  add(7, 4, "x", 0, 1, 0, 0);
+  out.add("derived_index", mode(0) + "PENSTVAL");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -314,5 +332,6 @@ int main(int argc, char** argv) {
   tokens(out);
   tensors(out);
   metadata(out);
+  values(out);
   return 0;
 }

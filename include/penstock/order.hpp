@@ -4,18 +4,25 @@
 /// Everything of the room `order`: which sample is next.
 
 #include <penstock/order/chain.hpp>
+#include <penstock/order/class_balanced.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/fold.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/mosaic.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
+#include <penstock/order/sample_list.hpp>
 #include <penstock/order/sequential.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
+#include <penstock/order/split.hpp>
+#include <penstock/order/split_by_key.hpp>
+#include <penstock/order/subset.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/order/weighted.hpp>
 #include <penstock/order/weights.hpp>
 #include <penstock/order/world.hpp>

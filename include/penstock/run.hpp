@@ -13,6 +13,7 @@
 #include <penstock/run/column_set.hpp>
 #include <penstock/run/consumed.hpp>
 #include <penstock/run/core_base.hpp>
+#include <penstock/run/derive.hpp>
 #include <penstock/run/describe.hpp>
 #include <penstock/run/direct_core.hpp>
 #include <penstock/run/direct_feed.hpp>

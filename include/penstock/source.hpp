@@ -3,6 +3,7 @@
 
 #include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
@@ -12,6 +13,7 @@
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/mix.hpp>
 #include <penstock/source/npy_rows.hpp>
+#include <penstock/source/shard_names.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tar_writer.hpp>

@@ -3061,6 +3061,34 @@ enum class tail : std::uint8_t {
 /// Which sample is next: orders are arithmetic on positions, and every one of them can be turned round.
 namespace penstock::inline v0_1 {
 
+/// Which samples of the source stand before a stage, where that is the same in every epoch: for stages that
+/// need to know something of each sample, such as `subset`. Immutable, free for all threads; used while an
+/// order is made, and not for samples.
+class source_places {
+ public:
+  using look_up = std::uint64_t (*)(const void*, std::uint64_t);
+
+  /// Position i is sample i of the dataset with this fingerprint (0: not known) and so many samples.
+  source_places(std::uint64_t dataset, std::uint64_t samples) noexcept
+      : dataset_(dataset), samples_(samples) {}
+  /// Position i is what `find(owner, i)` gives.
+  source_places(const source_places& before, look_up find, std::shared_ptr<const void> owner) noexcept
+      : dataset_(before.dataset_), samples_(before.samples_), find_(find), owner_(std::move(owner)) {}
+
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
+  /// Whether position i is sample i.
+  [[nodiscard]] bool as_stored() const noexcept { return find_ == nullptr; }
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t index) const {
+    return find_ == nullptr ? index : find_(owner_.get(), index);
+  }
+
+ private:
+  std::uint64_t dataset_, samples_;
+  look_up find_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
 /// What an order stage sees of the stage before it.
 struct order_input {
   /// Positions per epoch.
@@ -3068,12 +3096,33 @@ struct order_input {
   /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then
   /// there is one shard.
   std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
+  /// Which samples of the source these are. Null where it is not known, or another in every epoch. A stage
+  /// that wants it says `static constexpr bool wants_places = true`.
+  std::shared_ptr<const source_places> places = nullptr;
 };
 
 /// A run of positions, both ends included, ordered by epoch and then by index.
 struct position_range {
   position first;
   position last;
+};
+
+/// A value for every sample of a dataset: its label, its weight, the patient it belongs to.
+///   value_type       what a value is: a number, or std::string_view
+///   size()           samples
+///   v[i]             the value of sample i, in the order of the source; any thread
+///   dataset()        the fingerprint of the dataset, 0 where it is not known
+///   fingerprint()    changes when a value does
+///   describe()       a few words for people
+/// Cheap to copy. It may have `same_until(i)`: the first sample behind i that may have another value.
+template <class V>
+concept sample_values = std::copy_constructible<V> && requires(const V& v, std::uint64_t i) {
+  typename V::value_type;
+  { v[i] } -> std::convertible_to<typename V::value_type>;
+  { v.size() } -> std::same_as<std::uint64_t>;
+  { v.dataset() } -> std::same_as<std::uint64_t>;
+  { v.fingerprint() } -> std::same_as<std::uint64_t>;
+  { v.describe() } -> std::convertible_to<std::string>;
 };
 
 /// An order that is fixed for one epoch: the position before the stage, from the index after it.
@@ -3093,7 +3142,8 @@ concept bound_order =
 /// keeps those before it);
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it.
+/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;
@@ -3128,6 +3178,8 @@ namespace detail {
 
 template <class Order>
 concept epoch_changing = requires { requires Order::changes_epoch; };
+template <class Order>
+concept repeating = requires { requires Order::repeats; };
 
 /// The bound orders of one stage, for consecutive epochs.
 template <class Bound>
@@ -3253,6 +3305,9 @@ class order_chain {
     std::uint64_t epoch_ = 0;
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
+
+  /// Whether a sample may stand at several positions of an epoch.
+  static constexpr bool repeats = (detail::repeating<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
@@ -3792,6 +3847,13 @@ struct bad_samples_of<Stages, true> {
   using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
 };
 
+template <class Stage>
+inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
+template <class Orders>
+inline constexpr bool any_wants_places = false;
+template <class... Stages>
+inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -3832,8 +3894,11 @@ struct plan_parts {
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
-  return detail::chain_of_orders({p.source().size(), p.source().starts()},
-                                 detail::orders_between<0, parts::first_orders_end>(p.stages()));
+  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+  order_input in{p.source().size(), p.source().starts()};
+  if constexpr (detail::any_wants_places<decltype(orders)>)
+    in.places.reset(new source_places(p.source().fingerprint(), in.size));
+  return detail::chain_of_orders(std::move(in), orders);
 }
 
 /// The world that a plan's `shard` recorded.
@@ -11535,6 +11600,680 @@ template <class = void>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/places.hpp
+
+/// What orders have in common that are the same in every epoch.
+namespace penstock::inline v0_1::detail {
+
+/// The places behind an order that is the same in every epoch; `bound` is that order bound to any of them.
+template <class Bound>
+[[nodiscard]] std::shared_ptr<const source_places> places_behind(
+    const std::shared_ptr<const source_places>& before, Bound bound) {
+  if (!before) return nullptr;
+  struct both {
+    std::shared_ptr<const source_places> before;
+    Bound bound;
+  };
+  const source_places& first = *before;
+  std::shared_ptr<const both> owner(new const both{before, std::move(bound)});
+  const auto find = [](const void* kept, std::uint64_t index) {
+    const auto& step = *static_cast<const both*>(kept);
+    return (*step.before)(step.bound(index).index);
+  };
+  return std::shared_ptr<const source_places>(new const source_places(first, find, std::move(owner)));
+}
+
+/// Where shards begin behind an order that leaves out positions and keeps the order of the others:
+/// `kept_before(p)` is how many positions below p it keeps.
+template <class KeptBefore>
+[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts_behind(
+    const std::shared_ptr<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
+  if (!starts) return nullptr;
+  std::shared_ptr<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
+  for (const std::uint64_t start : *starts) {
+    const std::uint64_t kept = kept_before(start);
+    if (kept != made->back()) made->push_back(kept);
+  }
+  if (made->size() == 1) made->push_back(0);
+  return made;
+}
+
+/// Refuses positions that nobody can count.
+inline void check_finite(const order_input& in, std::string_view stage) {
+  if (in.size >= std::uint64_t{1} << 63) {
+    throw error(errc::argument, {"an order without end has no parts; write ", stage, " before repeat()"})
+        .in_stage(stage);
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/kept_list.hpp
+
+/// Ascending lists of positions, and the order that such a list makes.
+namespace penstock::inline v0_1::detail {
+
+/// Numbers in 4 bytes each as long as all are below 2^32, then in 8.
+class packed_numbers {
+ public:
+  /// Numbers up to `largest` will be added.
+  explicit packed_numbers(std::uint64_t largest)
+      : wide_(largest > std::numeric_limits<std::uint32_t>::max()) {}
+
+  void add(std::uint64_t number) {
+    if (wide_)
+      eight_.push_back(number);
+    else
+      four_.push_back(static_cast<std::uint32_t>(number));
+  }
+  void resize(std::uint64_t count) {
+    if (wide_)
+      eight_.resize(static_cast<std::size_t>(count));
+    else
+      four_.resize(static_cast<std::size_t>(count));
+  }
+  void set(std::uint64_t i, std::uint64_t number) {
+    if (wide_)
+      eight_[static_cast<std::size_t>(i)] = number;
+    else
+      four_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number);
+  }
+  [[nodiscard]] std::uint64_t size() const noexcept { return wide_ ? eight_.size() : four_.size(); }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+    return wide_ ? eight_[static_cast<std::size_t>(i)] : four_[static_cast<std::size_t>(i)];
+  }
+  /// How many of the numbers [first, last), which ascend, are below x.
+  [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept {
+    const std::uint64_t begin = first;
+    while (first < last) {
+      const std::uint64_t middle = first + (last - first) / 2;
+      if ((*this)[middle] < x)
+        first = middle + 1;
+      else
+        last = middle;
+    }
+    return first - begin;
+  }
+
+ private:
+  bool wide_;
+  std::vector<std::uint32_t> four_;
+  std::vector<std::uint64_t> eight_;
+};
+
+/// An ascending list of positions, as runs where they are long and else one by one.
+template <class = void>
+class basic_kept_list {
+ public:
+  /// The positions below `size` for which `keep` says so; `until(i)` is up to where it would say the same as
+  /// for i.
+  template <class Keep, class Until>
+  basic_kept_list(std::uint64_t size, const Keep& keep, const Until& until)
+      : upstream_(size), singles_(size) {
+    for (std::uint64_t i = 0; i < size;) {
+      const std::uint64_t end = std::clamp(until(i), i + 1, size);
+      if (keep(i)) add(i, end);
+      i = end;
+    }
+    // A run takes 16 bytes, a position 4 or 8.
+    if (runs_.size() * 4 > kept_) {
+      singles_.resize(kept_);
+      std::uint64_t to = 0;
+      for (std::size_t r = 0; r < runs_.size(); ++r)
+        for (std::uint64_t i = runs_[r], n = length(r); n != 0; --n) singles_.set(to++, i++);
+      runs_ = {};
+      before_ = {};
+    }
+  }
+
+  [[nodiscard]] std::uint64_t upstream() const noexcept { return upstream_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return kept_; }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+    if (runs_.empty()) return singles_[i];
+    const auto r = static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i));
+    return runs_[r] + (i - before_[r]);
+  }
+  /// How many positions below p are kept.
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    if (runs_.empty()) return singles_.below(0, singles_.size(), p);
+    if (p <= runs_[0]) return 0;
+    const auto r = static_cast<std::size_t>(last_not_above(runs_.data(), runs_.size(), p - 1));
+    return before_[r] + std::min(p - runs_[r], length(r));
+  }
+  [[nodiscard]] bool has(std::uint64_t p) const noexcept { return kept_before(p + 1) != kept_before(p); }
+
+  /// Changes when the list does.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    class fingerprint h;
+    h.add(upstream_, kept_);
+    for (std::uint64_t i = 0; i < kept_;) {
+      const std::uint64_t begin = (*this)[i];
+      std::uint64_t n = 1;
+      if (runs_.empty())
+        while (i + n < kept_ && singles_[i + n] == begin + n) ++n;
+      else
+        n = length(static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i)));
+      h.add(begin, n);
+      i += n;
+    }
+    return h.value();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t length(std::size_t r) const noexcept {
+    return (r + 1 < before_.size() ? before_[r + 1] : kept_) - before_[r];
+  }
+  void add(std::uint64_t begin, std::uint64_t end) {
+    if (runs_.empty() || runs_.back() + length(runs_.size() - 1) != begin) {
+      runs_.push_back(begin);
+      before_.push_back(kept_);
+    }
+    kept_ += end - begin;
+  }
+
+  std::uint64_t upstream_, kept_ = 0;
+  std::vector<std::uint64_t> runs_, before_;  // where each begins, and how many positions are kept before it
+  packed_numbers singles_;
+};
+using kept_list = basic_kept_list<>;
+
+/// Checks that the values which a stage was given are those of the samples that reach it.
+template <class = void>
+void check_places(const order_input& in, std::uint64_t values, std::uint64_t dataset, std::string_view what,
+                  std::string_view stage) {
+  check_finite(in, stage);
+  if (!in.places) {
+    throw error(errc::argument, {stage,
+                                 " needs to know which sample stands where, and behind shuffle, "
+                                 "repeat, weighted or batch that changes from epoch to epoch; write ",
+                                 stage, " before it"})
+        .in_stage(stage);
+  }
+  if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {
+    throw error(errc::argument, {"the dataset is not the one that ", what,
+                                 " was made of (the fingerprints differ); make it again"})
+        .in_stage(stage);
+  }
+  if (values != in.places->samples()) {
+    throw error(errc::argument, {what, " has ", values, " values, and the dataset has ", in.places->samples(),
+                                 " samples; there must be one for each"})
+        .in_stage(stage);
+  }
+}
+
+/// The order of `subset` and `split_by_key`: the positions of a list.
+template <class = void>
+class basic_kept_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    std::shared_ptr<const kept_list> list;
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
+  };
+
+  /// `samples` are the kept ones of the source.
+  basic_kept_order(const order_input& in, std::shared_ptr<const kept_list> samples)
+      : kept_(std::move(samples)) {
+    if (!in.places->as_stored() || in.size != kept_->upstream()) {
+      const kept_list& all = *kept_;
+      const source_places& places = *in.places;
+      kept_.reset(new const kept_list(
+          in.size, [&](std::uint64_t i) { return all.has(places(i)); },
+          [](std::uint64_t i) { return i + 1; }));
+    }
+    starts_ = starts_behind(in.starts, [this](std::uint64_t p) { return kept_->kept_before(p); });
+    places_ = places_behind(in.places, bound{0, kept_});
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
+  [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, kept_}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {{after.first.epoch, (*kept_)[after.first.index]}, {after.last.epoch, (*kept_)[after.last.index]}};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= kept_->upstream() || !kept_->has(upstream.index)) return std::nullopt;
+    return position{upstream.epoch, kept_->kept_before(upstream.index)};
+  }
+
+ private:
+  std::shared_ptr<const kept_list> kept_;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
+};
+using kept_order = basic_kept_order<>;
+
+/// Up to where values are the same as at i, where they can say so.
+template <sample_values Values>
+[[nodiscard]] std::uint64_t same_until(const Values& values, std::uint64_t i) {
+  if constexpr (requires { values.same_until(i); })
+    return values.same_until(i);
+  else
+    return i + 1;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/classes.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Positions by class: classes in the order of their values, positions of a class ascending.
+template <class = void>
+class basic_classes {
+ public:
+  struct place {
+    std::uint64_t group, member;
+  };
+
+  /// `of(i)` is the value at position i.
+  template <class Value, class ValueAt>
+  [[nodiscard]] static basic_classes sorted(std::uint64_t size, const ValueAt& of) {
+    basic_classes made(size);
+    std::unordered_map<Value, std::uint32_t> numbers;
+    std::vector<Value> values;
+    std::vector<std::uint32_t> met(static_cast<std::size_t>(size));  // by position: its class, as met
+    for (std::uint64_t i = 0; i < size; ++i) {
+      const Value value = of(i);
+      const auto [found, fresh] = numbers.try_emplace(value, static_cast<std::uint32_t>(values.size()));
+      if (fresh) values.push_back(value);
+      met[static_cast<std::size_t>(i)] = found->second;
+    }
+    std::vector<std::uint32_t> order(values.size()), rank(values.size());
+    for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
+    for (std::uint32_t r = 0; r < order.size(); ++r) rank[order[r]] = r;
+    made.starts_.assign(values.size() + 1, 0);
+    for (const std::uint32_t v : met) ++made.starts_[rank[v] + 1];
+    for (std::size_t g = 1; g < made.starts_.size(); ++g) made.starts_[g] += made.starts_[g - 1];
+    made.members_.resize(size);
+    std::vector<std::uint64_t> next(made.starts_.begin(), made.starts_.end() - 1);
+    for (std::uint64_t i = 0; i < size; ++i)
+      made.members_.set(next[rank[met[static_cast<std::size_t>(i)]]]++, i);
+    return made;
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return starts_.size() - 1; }
+  [[nodiscard]] std::uint64_t size(std::uint64_t group) const noexcept {
+    const auto g = static_cast<std::size_t>(group);
+    return starts_[g + 1] - starts_[g];
+  }
+  [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
+    return members_[starts_[static_cast<std::size_t>(group)] + i];
+  }
+  [[nodiscard]] std::uint64_t largest() const noexcept {
+    std::uint64_t most = 0;
+    for (std::uint64_t g = 0; g < count(); ++g) most = std::max(most, size(g));
+    return most;
+  }
+  [[nodiscard]] std::uint64_t smallest() const noexcept {
+    std::uint64_t least = count() == 0 ? 0 : size(0);
+    for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
+    return least;
+  }
+  /// The class of a position; logarithmic in each class.
+  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept {
+    for (std::uint64_t g = 0; g < count(); ++g) {
+      const std::uint64_t first = starts_[static_cast<std::size_t>(g)];
+      const std::uint64_t last = starts_[static_cast<std::size_t>(g) + 1];
+      const std::uint64_t i = members_.below(first, last, at);
+      if (first + i < last && members_[first + i] == at) return place{g, i};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  explicit basic_classes(std::uint64_t size) : members_(size) {}
+
+  std::vector<std::uint64_t> starts_;
+  packed_numbers members_;
+};
+using classes = basic_classes<>;
+
+template <sample_values Values>
+[[nodiscard]] std::shared_ptr<const classes> shared_classes(const Values& values, const order_input& in) {
+  const source_places& places = *in.places;
+  return std::shared_ptr<const classes>(
+      new const classes(classes::template sorted<typename Values::value_type>(
+          in.size, [&](std::uint64_t i) { return values[places(i)]; })));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/detail/digit_network.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
+/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
+/// after it makes five more with keys of their own.
+struct digit_network {
+  static constexpr std::size_t rounds = 5;
+
+  std::uint64_t base;  // of the high digit
+  std::uint64_t mask;  // of the low digit
+  std::uint32_t bits;  // of the low digit
+  std::uint64_t offset, slope;
+  std::array<std::uint64_t, 2 * rounds> keys;
+
+  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
+    digit_network made{};
+    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
+    made.mask = (std::uint64_t{1} << made.bits) - 1;
+    made.base = ((n - 1) >> made.bits) + 1;
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
+    made.offset = mix64(stream + made.keys.size());
+    made.slope = mix64(stream + made.keys.size() + 1) | 1;
+    return made;
+  }
+
+  /// What a round multiplies a digit by.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
+    return keys[Pass * rounds + Round];
+  }
+  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
+  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
+  /// first one.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
+    if constexpr (Pass == 1) return keys[Round];
+    return Round == 1 ? offset : 0;
+  }
+  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
+  /// as the digit does, and without the fold such steps can be seen in the result.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
+    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
+    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
+  }
+  /// What changes the low digit's bits. Equal steps do no harm here.
+  template <std::size_t Pass, std::size_t Round>
+  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
+    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
+  }
+  /// Keeps indices whose low digits are equal from passing the first round in step.
+  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
+
+  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
+    const std::uint64_t sum = high + step, wrapped = sum - base;
+    return sum < base ? sum : wrapped;
+  }
+  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
+    return high < step ? high + base - step : high - step;
+  }
+
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = (x + slant(high)) & mask;
+    high = plus(high, high_step<Pass, 0>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = plus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = plus(high, high_step<Pass, 4>(low));
+    return high * (mask + 1) + low;  // cheaper than a shift by a variable
+  }
+  template <std::size_t Pass>
+  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
+    std::uint64_t high = x >> bits;
+    std::uint64_t low = x & mask;
+    high = minus(high, high_step<Pass, 4>(low));
+    low ^= low_step<Pass, 3>(high);
+    high = minus(high, high_step<Pass, 2>(low));
+    low ^= low_step<Pass, 1>(high);
+    high = minus(high, high_step<Pass, 0>(low));
+    return high << bits | ((low - slant(high)) & mask);
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/permutation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
+///
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
+/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
+/// immutable, so any number of threads may use it.
+/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
+/// on (docs/order.md has the table); from 121 on twice that and more, below less.
+/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
+/// and is not checked.
+///
+///     const penstock::permutation shuffled(50'000, 7);
+///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
+///
+/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
+/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
+/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
+/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
+/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
+/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
+/// correlated.
+class permutation {
+ public:
+  constexpr permutation() noexcept : table_{} {}
+
+  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
+    if (n > max_size) {
+      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
+    }
+    if (n <= table_size) {
+      fill_table(key);
+    } else {
+      network_ = detail::digit_network::make(n, key);
+    }
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// Where index i goes.
+  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
+    if (n_ < few) [[unlikely]]
+      return of_few(i);
+    i = network_.forward<0>(i);
+    if (i >= n_) [[unlikely]]
+      return walk(i);
+    return i;
+  }
+
+  /// Which index goes to j.
+  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
+    if (n_ <= table_size) {
+      std::size_t i = 0;
+      while (table_[i] != j && i + 1 < table_size) ++i;
+      return i;
+    }
+    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
+    while (j >= n_);
+    return j;
+  }
+
+  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
+
+ private:
+  static constexpr std::size_t table_size = 120;
+  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
+  /// made.
+  static constexpr std::uint64_t few = 900;
+
+  constexpr void fill_table(std::uint64_t key) noexcept {
+    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
+    const std::uint64_t stream = mix64(key);
+    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
+      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
+      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
+    }
+  }
+
+  // The two rare ways are kept out of the caller's loop, where they would take the registers.
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
+    while (i >= n_) i = network_.forward<0>(i);
+    return i;
+  }
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
+    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
+    do i = network_.forward<1>(network_.forward<0>(i));
+    while (i >= n_);
+    return i;
+  }
+
+  std::uint64_t n_ = 0;
+  union {
+    std::array<std::uint8_t, table_size> table_;
+    detail::digit_network network_;
+  };
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/class_balanced.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many samples of each class `class_balanced` gives in an epoch.
+enum class per_class {
+  /// as many as the largest class has; smaller ones are gone through again, each time in a new order
+  largest,
+  smallest  ///< as many as the smallest class has; larger ones go on in the next epoch
+};
+
+/// The order of `class_balanced(values, seed)`.
+template <class = void>
+class basic_class_balanced_order {
+ public:
+  static constexpr bool repeats = true;
+
+  struct bound {
+    std::uint64_t epoch = 0, seed = 0, each = 1;
+    permutation mixed;
+    detail::divider by_each;
+    std::shared_ptr<const detail::classes> groups;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      const auto [group, draw] = by_each(mixed(index));
+      const std::uint64_t all = groups->size(group), number = epoch * each + draw;
+      const permutation pass(all, pass_key(seed, group, number / all));
+      return {epoch, groups->member(group, pass(number % all))};
+    }
+  };
+
+  basic_class_balanced_order(std::shared_ptr<const detail::classes> groups, std::uint64_t seed, per_class how)
+      : groups_(std::move(groups)),
+        seed_(seed),
+        each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
+    if (each_ != 0 && groups_->count() > most / each_) {
+      throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
+                                " samples each is longer than 2^62 positions; write per_class::smallest"})
+          .in_stage("class_balanced");
+    }
+    size_ = groups_->count() * each_;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
+      throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples a class is beyond 64 bits"})
+          .in_stage("class_balanced");
+    }
+    return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};
+  }
+  /// Where a sample stands first in the epoch; nothing where it does not come in it.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const auto found = groups_->find(upstream.index);
+    if (!found) return std::nullopt;
+    const permutation mix = mixed(upstream.epoch);
+    const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
+    std::optional<position> lowest;
+    for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
+      const permutation order(all, pass_key(seed_, found->group, pass));
+      const std::uint64_t number = pass * all + order.inverse(found->member);
+      if (number < first || number - first >= each_) continue;
+      const std::uint64_t index = mix.inverse(found->group * each_ + (number - first));
+      if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
+    }
+    return lowest;
+  }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+  [[nodiscard]] static std::uint64_t pass_key(std::uint64_t seed, std::uint64_t group,
+                                              std::uint64_t pass) noexcept {
+    return mix64(mix64(seed ^ 0x636c617373u) ^ mix64(mix64(group) + pass));
+  }
+  [[nodiscard]] permutation mixed(std::uint64_t epoch) const {
+    return {size_, mix64(mix64(seed_ ^ 0x6d6978u) + epoch)};
+  }
+
+  std::shared_ptr<const detail::classes> groups_;
+  std::uint64_t seed_, each_, size_ = 0;
+};
+using class_balanced_order = basic_class_balanced_order<>;
+
+/// The stage `class_balanced(values, seed)`.
+template <sample_values Values>
+struct class_balanced_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "class_balanced";
+  static constexpr bool wants_places = true;
+  static_assert(!std::is_floating_point_v<typename Values::value_type>,
+                "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");
+
+  [[nodiscard]] class_balanced_order make(const order_input& in) const {
+    detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
+    return {detail::shared_classes(values, in), seed, how};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
+                         how == per_class::largest ? ")" : ", smallest)"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, how, values.fingerprint());
+  }
+
+  Values values;
+  std::uint64_t seed = 0;
+  per_class how = per_class::largest;
+};
+
+namespace detail {
+struct class_balanced_fn {
+  template <sample_values Values>
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, std::uint64_t seed,
+                                                        per_class how = per_class::largest) const {
+    return {values, seed, how};
+  }
+};
+}  // namespace detail
+
+/// Shuffles so that every class comes equally often: `class_balanced(labels, seed)`, or with
+/// `per_class::smallest`.
+///
+/// An epoch has as many positions of each class as the largest class has samples (the smallest, if that is
+/// asked for), in a new order in every epoch. Within a class no sample comes a second time before all others
+/// of it came, over epochs too: a large class of which an epoch takes a part goes on where it stood.
+/// In: values as for `subset`, whole numbers or texts; equal values are a class. Out: positions; what follows
+/// sees one shard, reads are single and random. It takes the place of `shuffle`, and stands where `subset`
+/// may, so `source | split_by_key(...) | class_balanced(...)` balances what is left.
+/// A sequencer; keeps every guarantee: a position is computed, so that ranks may change in number. Holds 4
+/// bytes a sample (8 from 2^32 on), made when the plan is opened, by sorting. A position costs a look-up and
+/// two permutations: docs/order.md. `position_of` is where a sample stands first, and takes a step for each
+/// time its class is gone through.
+/// Throws `error(errc::argument)` as `subset`. Free for all threads.
+///
+///     auto loader = source | class_balanced(label, 7) | shard(rank, world_size) | batch(256);
+inline constexpr detail::class_balanced_fn class_balanced{};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/detail/epoch_tables.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -11817,6 +12556,136 @@ struct distributed_sampler_fn {
 ///
 ///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
 inline constexpr detail::distributed_sampler_fn distributed_sampler{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/fold.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `fold(i, folds, seed)` and of its `rest()`: of each `folds` neighbours one, or all others;
+/// the same ones in every epoch, in the order they had.
+template <class = void>
+class basic_fold_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    detail::divider by;  // positions kept of each group
+    std::uint64_t folds = 1, number = 0, key = 0;
+    bool chosen = true;
+
+    /// Which of a group's positions is this fold's.
+    [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
+      return permutation(folds, mix64(key ^ group))(number);
+    }
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      if (chosen) return {epoch, index * folds + own(index)};
+      const auto [group, among] = by(index);
+      return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
+    }
+  };
+
+  basic_fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed,
+                   bool rest)
+      : upstream_(in.size) {
+    detail::check_finite(in, "fold");
+    made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
+    size_ = kept_before(upstream_);
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
+    bound made = made_;
+    made.epoch = epoch;
+    return made;
+  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= upstream_) return std::nullopt;
+    const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
+    if (own != made_.chosen) return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t group = p / made_.folds, among = p % made_.folds;
+    const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
+    return made_.chosen ? chosen : p - chosen;
+  }
+
+  bound made_;
+  std::uint64_t upstream_;
+  std::uint64_t size_ = 0;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
+};
+using fold_order = basic_fold_order<>;
+
+/// The stage `fold(i, folds, seed)`, and the one of its `rest()`.
+template <class = void>
+class basic_fold_stage {
+ public:
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "fold";
+
+  basic_fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false)
+      : number_(number), folds_(folds), seed_(seed), rest_(rest) {
+    if (folds < 2 || folds > most_folds || number >= folds) {
+      throw error(errc::argument, {"there is no fold ", number, " of ", folds,
+                                   "; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds"})
+          .in_stage(stage_name);
+    }
+  }
+
+  /// The positions that this one leaves out: those of all other folds.
+  [[nodiscard]] basic_fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
+
+  [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").rest()" : ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, number_, folds_, seed_, rest_);
+  }
+
+ private:
+  static constexpr std::uint64_t most_folds = std::uint64_t{1} << 32;
+
+  std::uint64_t number_, folds_, seed_;
+  bool rest_;
+};
+using fold_stage = basic_fold_stage<>;
+
+namespace detail {
+struct fold_fn {
+  [[nodiscard]] fold_stage operator()(std::uint64_t number, std::uint64_t folds, std::uint64_t seed) const {
+    return {number, folds, seed};
+  }
+};
+}  // namespace detail
+
+/// Keeps one of `folds` parts of equal size, for cross-validation: `fold(i, folds, seed)` for i from 0 to
+/// folds - 1 are disjoint and have every position once; `.rest()` is all but part i. The same positions in
+/// every epoch, in the order they had.
+///
+/// Of each `folds` neighbours every part has one, and the seed says which; parts differ by one at most.
+/// Shards keep their borders. Samples that belong together fall apart.
+/// A sequencer; keeps every guarantee; holds nothing; some 2 ns for each of up to 120 folds a position, and
+/// 50 ns for more (docs/order.md). Throws `error(errc::argument)` for a fold that is not there, fewer than
+/// two or more than 2^32 of them, and behind `repeat()` without end. Free for all threads.
+///
+///     for (std::uint64_t i = 0; i < 5; ++i) {
+///       auto train = source | fold(i, 5, 7).rest() | shuffle(1);
+///       auto valid = source | fold(i, 5, 7);
+///     }
+inline constexpr detail::fold_fn fold{};
 
 }  // namespace penstock::inline v0_1
 
@@ -12417,197 +13286,6 @@ class mixing_plan {
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/detail/digit_network.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
-/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
-/// after it makes five more with keys of their own.
-struct digit_network {
-  static constexpr std::size_t rounds = 5;
-
-  std::uint64_t base;  // of the high digit
-  std::uint64_t mask;  // of the low digit
-  std::uint32_t bits;  // of the low digit
-  std::uint64_t offset, slope;
-  std::array<std::uint64_t, 2 * rounds> keys;
-
-  [[nodiscard]] static constexpr digit_network make(std::uint64_t n, std::uint64_t key) noexcept {
-    digit_network made{};
-    made.bits = static_cast<std::uint32_t>(std::bit_width(n - 1)) / 2;
-    made.mask = (std::uint64_t{1} << made.bits) - 1;
-    made.base = ((n - 1) >> made.bits) + 1;
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = 0; i < made.keys.size(); ++i) made.keys[i] = mix64(stream + i) | 1;
-    made.offset = mix64(stream + made.keys.size());
-    made.slope = mix64(stream + made.keys.size() + 1) | 1;
-    return made;
-  }
-
-  /// What a round multiplies a digit by.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
-    return keys[Pass * rounds + Round];
-  }
-  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
-  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
-  /// first one.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
-    if constexpr (Pass == 1) return keys[Round];
-    return Round == 1 ? offset : 0;
-  }
-  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
-  /// as the digit does, and without the fold such steps can be seen in the result.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
-    const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
-    return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
-  }
-  /// What changes the low digit's bits. Equal steps do no harm here.
-  template <std::size_t Pass, std::size_t Round>
-  [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
-    return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
-  }
-  /// Keeps indices whose low digits are equal from passing the first round in step.
-  [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
-
-  [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
-    const std::uint64_t sum = high + step, wrapped = sum - base;
-    return sum < base ? sum : wrapped;
-  }
-  [[nodiscard]] constexpr std::uint64_t minus(std::uint64_t high, std::uint64_t step) const noexcept {
-    return high < step ? high + base - step : high - step;
-  }
-
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t forward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = (x + slant(high)) & mask;
-    high = plus(high, high_step<Pass, 0>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = plus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = plus(high, high_step<Pass, 4>(low));
-    return high * (mask + 1) + low;  // cheaper than a shift by a variable
-  }
-  template <std::size_t Pass>
-  [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {
-    std::uint64_t high = x >> bits;
-    std::uint64_t low = x & mask;
-    high = minus(high, high_step<Pass, 4>(low));
-    low ^= low_step<Pass, 3>(high);
-    high = minus(high, high_step<Pass, 2>(low));
-    low ^= low_step<Pass, 1>(high);
-    high = minus(high, high_step<Pass, 0>(low));
-    return high << bits | ((low - slant(high)) & mask);
-  }
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/permutation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
-///
-/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
-/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
-/// immutable, so any number of threads may use it.
-/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
-/// on (docs/order.md has the table); from 121 on twice that and more, below less.
-/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
-/// and is not checked.
-///
-///     const penstock::permutation shuffled(50'000, 7);
-///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
-///
-/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
-/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
-/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
-/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
-/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
-/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
-/// correlated.
-class permutation {
- public:
-  constexpr permutation() noexcept : table_{} {}
-
-  constexpr permutation(std::uint64_t n, std::uint64_t key) : n_(n), table_{} {
-    if (n > max_size) {
-      throw error(errc::argument, {"a permutation has at most 2^63 positions, not ", n});
-    }
-    if (n <= table_size) {
-      fill_table(key);
-    } else {
-      network_ = detail::digit_network::make(n, key);
-    }
-  }
-
-  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
-
-  /// Where index i goes.
-  [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
-    if (n_ < few) [[unlikely]]
-      return of_few(i);
-    i = network_.forward<0>(i);
-    if (i >= n_) [[unlikely]]
-      return walk(i);
-    return i;
-  }
-
-  /// Which index goes to j.
-  [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
-    if (n_ <= table_size) {
-      std::size_t i = 0;
-      while (table_[i] != j && i + 1 < table_size) ++i;
-      return i;
-    }
-    do j = n_ < few ? network_.backward<0>(network_.backward<1>(j)) : network_.backward<0>(j);
-    while (j >= n_);
-    return j;
-  }
-
-  static constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
-
- private:
-  static constexpr std::size_t table_size = 120;
-  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
-  /// made.
-  static constexpr std::uint64_t few = 900;
-
-  constexpr void fill_table(std::uint64_t key) noexcept {
-    for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
-    const std::uint64_t stream = mix64(key);
-    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
-      const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
-      std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
-    }
-  }
-
-  // The two rare ways are kept out of the caller's loop, where they would take the registers.
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
-    while (i >= n_) i = network_.forward<0>(i);
-    return i;
-  }
-  [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
-    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
-    do i = network_.forward<1>(network_.forward<0>(i));
-    while (i >= n_);
-    return i;
-  }
-
-  std::uint64_t n_ = 0;
-  union {
-    std::array<std::uint8_t, table_size> table_;
-    detail::digit_network network_;
-  };
-};
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/order/mixture.hpp
 
@@ -13539,6 +14217,120 @@ inline constexpr detail::repeat_fn repeat{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/fraction.hpp
+
+/// Fractions that a user gives: between 0 and 1, both left out.
+namespace penstock::inline v0_1::detail {
+
+/// A number for people, with as many digits as tell it apart from its neighbours that are likely to be meant.
+template <class = void>
+[[nodiscard]] std::string fraction_text(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%.12g", value);
+  std::string line(digits);
+  for (char& c : line)
+    if (c == ',') c = '.';  // whatever the process's locale says
+  return line;
+}
+
+template <class = void>
+[[nodiscard]] double checked_fraction(double fraction, std::string_view stage) {
+  if (!(fraction > 0 && fraction < 1)) {
+    throw error(errc::argument, {"the fraction ", fraction_text(fraction),
+                                 " is not between 0 and 1; write 0.9 to keep nine of ten"})
+        .in_stage(stage);
+  }
+  return fraction;
+}
+
+[[nodiscard]] inline std::uint64_t bits_of(double value) noexcept {
+  return std::bit_cast<std::uint64_t>(value);
+}
+
+/// floor(n * fraction) for a fraction between 0 and 1, as it was written: 0.7 of 10 is 7, although the double
+/// next to 0.7 is below it. Half a unit of its last place is added, and the rest is exact.
+[[nodiscard]] inline std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept {
+  const std::uint64_t bits = bits_of(fraction);
+  const std::uint64_t exponent = bits >> 52 & 2047;
+  std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) << 1 | 1;
+  if (exponent != 0) digits |= std::uint64_t{1} << 53;
+  // fraction = digits / 2^down with down from 54 on; the product has 118 bits
+  const std::uint64_t down = 1076 - (exponent == 0 ? 1 : exponent);
+  if (down >= 118) return 0;
+  std::uint64_t high = 0, low = 0;  // the product, added up bit by bit
+  for (int bit = 53; bit >= 0; --bit) {
+    high = high << 1 | low >> 63;
+    low <<= 1;
+    if ((digits >> bit & 1) == 0) continue;
+    low += n;
+    if (low < n) ++high;
+  }
+  return down >= 64 ? high >> (down - 64) : high << (64 - down) | low >> down;
+}
+
+/// floor(2^64 * a / b) for a < b <= 2^63.
+[[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t quotient = 0;
+  for (int bit = 0; bit < 64; ++bit) {
+    a <<= 1;
+    quotient <<= 1;
+    if (a >= b) {
+      a -= b;
+      quotient |= 1;
+    }
+  }
+  return quotient;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/sample_list.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Values in memory, one for each sample of a dataset, in the order of the source: labels or weights that the
+/// program has anyway. `T` is a number or `std::string`.
+///
+/// Nothing says which dataset they are of: only their number is checked. A `derived_index` knows its dataset.
+/// Copies share the values; free for all threads. Making one hashes them, for the fingerprint.
+///
+///     auto balanced = source | class_balanced(sample_list(labels), 7);
+template <class T>
+class sample_list {
+  static_assert((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::string>,
+                "penstock: the values of a sample_list are numbers or std::string");
+
+ public:
+  using value_type = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>;
+
+  explicit sample_list(std::vector<T> values) : values_(new const std::vector<T>(std::move(values))) {
+    class fingerprint h;
+    h.add("sample_list", values_->size());
+    for (const T& value : *values_) {
+      if constexpr (std::is_floating_point_v<T>)
+        h.add(detail::bits_of(static_cast<double>(value)));
+      else
+        h.add(value);
+    }
+    fingerprint_ = h.value();
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return values_->size(); }
+  [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
+    return (*values_)[static_cast<std::size_t>(i)];
+  }
+  /// Not known.
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return 0; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  [[nodiscard]] std::string describe() const { return detail::text({"a list of ", size()}); }
+
+ private:
+  std::shared_ptr<const std::vector<T>> values_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/sequential.hpp
 
 namespace penstock::inline v0_1 {
@@ -13997,7 +14789,9 @@ class skip_order {
   };
 
   skip_order(order_input in, std::uint64_t count)
-      : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+      : skipped_(std::min(in.size, count)),
+        size_(in.size - skipped_),
+        places_(detail::places_behind(in.places, bound{0, skipped_})) {
     if (!in.starts || skipped_ == 0) {
       starts_ = std::move(in.starts);
       return;
@@ -14010,7 +14804,7 @@ class skip_order {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
   [[nodiscard]] position_range reach(position_range after) const noexcept {
     after.first.index += skipped_;
@@ -14026,6 +14820,7 @@ class skip_order {
   std::uint64_t skipped_;
   std::uint64_t size_;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
 };
 
 /// The stage `skip(n)`.
@@ -14064,6 +14859,558 @@ inline constexpr detail::skip_fn skip{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/detail/spread_choice.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A choice of m of n positions, m <= n / 2 and n < 2^63: which ones, in ascending order, and which are left,
+/// without a table.
+///
+/// Positions are cut into blocks of 64 cells. A cell is one position, or where m is less than an eighth of n
+/// the smallest power of two with which a block has eight choices in the mean. Blocks have floor or ceil of
+/// their share, by a running sum with a start drawn from the key. Which cells of a block have a choice is
+/// drawn by Floyd's method, and then where in the cell it is. Each position is as likely as any other (but
+/// for the last cell, which may be shorter).
+class spread_choice {
+ public:
+  constexpr spread_choice() noexcept = default;
+  constexpr spread_choice(std::uint64_t n, std::uint64_t m, std::uint64_t key) noexcept
+      : n_(n), m_(m), key_(mix64(key ^ 0x73706c6974u)) {
+    if (m == 0) return;
+    const std::uint64_t density = binary_fraction(m, n);  // m / n, with 64 binary places
+    // Until a block has eight choices in the mean, or there is only one block.
+    while (density >> (58 - cell_bits_) < 8 && ((n - 1) >> cell_bits_) >= 64) ++cell_bits_;
+    const std::uint32_t block_bits = 6 + cell_bits_;
+    whole_ = density >> (64 - block_bits);
+    part_ = density << block_bits;
+    start_ = mix64(key_ ^ 0x7374617274u);
+    blocks_ = ((n - 1) >> block_bits) + 1;
+    if (blocks_ == 1) return;
+    const std::uint64_t share = density << cell_bits_;  // of a block, with 58 binary places; at most 32
+    to_block_ = binary_fraction(std::uint64_t{1} << 58, std::max(share, (std::uint64_t{1} << 58) + 1));
+    over_ = density >= std::uint64_t{1} << 63 ? ~std::uint64_t{0}
+                                              : binary_fraction(density >> 1, (~density >> 1) + 1);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// The position of choice i.
+  [[nodiscard]] constexpr std::uint64_t chosen(std::uint64_t i) const noexcept {
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min(multiply_high(i, to_block_), blocks_ - 1);
+    while (before_block(b) > i) --b;
+    while (before_block(b + 1) <= i) ++b;
+    std::uint64_t cells = cells_of(b);
+    for (std::uint64_t skipped = i - before_block(b); skipped != 0; --skipped) cells &= cells - 1;
+    return place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells)));
+  }
+
+  /// The position of what is left, number i.
+  [[nodiscard]] constexpr std::uint64_t left(std::uint64_t i) const noexcept {
+    if (m_ == 0) return i;
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min((i + multiply_high(i, over_)) >> block_bits(), blocks_ - 1);
+    while (left_before_block(b) > i) --b;
+    while (left_before_block(b + 1) <= i) ++b;
+    std::uint64_t at = begin_of(b) + (i - left_before_block(b));
+    for (std::uint64_t cells = cells_of(b); cells != 0; cells &= cells - 1) {
+      if (place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells))) > at) break;
+      ++at;
+    }
+    return at;
+  }
+
+  [[nodiscard]] constexpr bool is_chosen(std::uint64_t at) const noexcept {
+    if (m_ == 0) return false;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    return (cells_of(b) >> cell & 1) != 0 && place_in(b, cell) == at;
+  }
+
+  /// How many choices are below a position; it may be n.
+  [[nodiscard]] constexpr std::uint64_t chosen_before(std::uint64_t at) const noexcept {
+    if (m_ == 0) return 0;
+    if (at >= n_) return m_;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    const std::uint64_t cells = cells_of(b);
+    const std::uint64_t below = cells & ((std::uint64_t{1} << cell) - 1);
+    const bool own = (cells >> cell & 1) != 0 && place_in(b, cell) < at;
+    return before_block(b) + static_cast<std::uint64_t>(std::popcount(below)) + (own ? 1 : 0);
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint32_t block_bits() const noexcept { return 6 + cell_bits_; }
+  [[nodiscard]] constexpr std::uint64_t begin_of(std::uint64_t b) const noexcept { return b << block_bits(); }
+
+  /// How many choices are in the blocks below b.
+  [[nodiscard]] constexpr std::uint64_t before_block(std::uint64_t b) const noexcept {
+    if (b >= blocks_) return m_;
+    const std::uint64_t low = b * part_;
+    return b * whole_ + multiply_high(b, part_) + (low + start_ < low ? 1 : 0);
+  }
+  [[nodiscard]] constexpr std::uint64_t left_before_block(std::uint64_t b) const noexcept {
+    return (b >= blocks_ ? n_ : begin_of(b)) - before_block(b);
+  }
+
+  /// The cells of a block that have a choice.
+  [[nodiscard]] constexpr std::uint64_t cells_of(std::uint64_t b) const noexcept {
+    const std::uint64_t count = before_block(b + 1) - before_block(b);
+    const std::uint64_t length = std::min(n_ - begin_of(b), std::uint64_t{64} << cell_bits_);
+    const std::uint64_t cells = ((length - 1) >> cell_bits_) + 1;
+    const std::uint64_t stream = mix64(key_ + b);
+    std::uint64_t mask = 0;
+    for (std::uint64_t t = cells - count; t < cells; ++t) {
+      const std::uint64_t drawn = std::uint64_t{1} << multiply_high(mix64(stream + t), t + 1);
+      mask |= (mask & drawn) == 0 ? drawn : std::uint64_t{1} << t;
+    }
+    return mask;
+  }
+  [[nodiscard]] constexpr std::uint64_t place_in(std::uint64_t b, std::uint32_t cell) const noexcept {
+    const std::uint64_t begin = begin_of(b) + (std::uint64_t{cell} << cell_bits_);
+    if (cell_bits_ == 0) return begin;
+    const std::uint64_t length = std::min(n_ - begin, std::uint64_t{1} << cell_bits_);
+    return begin + multiply_high(mix64(~key_ + (b << 6 | cell)), length);
+  }
+
+  std::uint64_t n_ = 0, m_ = 0, key_ = 0;
+  std::uint64_t blocks_ = 1;
+  std::uint64_t whole_ = 0, part_ = 0, start_ = 0;  // a block's share, and where the running sum starts
+  std::uint64_t to_block_ = 0, over_ = 0;           // for the first guess of a choice's block
+  std::uint32_t cell_bits_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/split.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `split(fraction, seed)` and of its `rest()`: some of the positions, the same in every epoch,
+/// in the order they had.
+template <class = void>
+class basic_split_order {
+ public:
+  struct bound {
+    std::uint64_t epoch = 0;
+    detail::spread_choice choice;
+    bool chosen = true;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
+    }
+  };
+
+  basic_split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest) {
+    detail::check_finite(in, "split");
+    // The smaller part is what is chosen, so that no more than every second position is.
+    const std::uint64_t part = detail::floor_of_product(in.size, fraction);
+    const bool few = part <= in.size / 2;
+    made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};
+    size_ = rest ? in.size - part : part;
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, made_.choice, made_.chosen}; }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
+      return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t chosen = made_.choice.chosen_before(p);
+    return made_.chosen ? chosen : p - chosen;
+  }
+
+  bound made_;
+  std::uint64_t size_ = 0;
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
+};
+using split_order = basic_split_order<>;
+
+/// The stage `split(fraction, seed)`, and the one of its `rest()`.
+template <class = void>
+class basic_split_stage {
+ public:
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "split";
+
+  basic_split_stage(double fraction, std::uint64_t seed, bool rest = false)
+      : fraction_(detail::checked_fraction(fraction, "split")), seed_(seed), rest_(rest) {}
+
+  /// The positions that this one leaves out.
+  [[nodiscard]] basic_split_stage rest() const { return {fraction_, seed_, !rest_}; }
+
+  [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").rest()" : ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
+  }
+
+ private:
+  double fraction_;
+  std::uint64_t seed_;  // not of the plan's random numbers: a split changes nothing for what is kept
+  bool rest_;
+};
+using split_stage = basic_split_stage<>;
+
+namespace detail {
+struct split_fn {
+  [[nodiscard]] split_stage operator()(double fraction, std::uint64_t seed) const { return {fraction, seed}; }
+};
+}  // namespace detail
+
+/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in the
+/// order they had. `split(fraction, seed).rest()` keeps all others and no more.
+///
+/// Choices are spread out: of any 64 neighbours (of 64 longer stretches, where the smaller part has less than
+/// an eighth) either part has its share, give or take one; which ones they are is random. So both parts have
+/// something of each shard. Samples that belong together fall apart: see `split_by_key`.
+/// In: a fraction between 0 and 1, both left out, as it is written (0.7 of 10 is 7), and a seed; n is counted
+/// at this place of the plan, so that a dataset that grows is split anew. Out: positions; shards keep their
+/// borders, a `shuffle` behind it may have a window.
+/// A sequencer; keeps every guarantee; holds nothing; about 100 ns a position (docs/order.md). Throws
+/// `error(errc::argument)` for another fraction, and behind `repeat()` without end. Free for all threads.
+///
+///     auto train = source | split(0.9, 7) | shuffle(1);
+///     auto valid = source | split(0.9, 7).rest();
+inline constexpr detail::split_fn split{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/split_by_key.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The number in [0, 2^64) by which `split_by_key` chooses sides. The same on every machine and in every
+/// version.
+///
+/// It begins as h = mix64(seed). A number is one 64-bit word (two's complement; a floating one by its bits as
+/// a double, with -0 as 0), a text first its length and then its bytes, eight to a word, the first byte
+/// lowest, the last word filled up with zeros. For each word w: h = mix64(h ^ mix64(w)). `mix64` is in
+/// core/random.hpp.
+template <class Value>
+[[nodiscard]] std::uint64_t key_hash(const Value& value, std::uint64_t seed) {
+  std::uint64_t h = mix64(seed);
+  const auto word = [&h](std::uint64_t w) { h = mix64(h ^ mix64(w)); };
+  if constexpr (std::is_floating_point_v<Value>) {
+    word(value == 0 ? 0 : detail::bits_of(static_cast<double>(value)));
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    word(static_cast<std::uint64_t>(value));
+  } else {
+    const std::string_view text(value);
+    word(text.size());
+    for (std::size_t i = 0; i < text.size(); i += 8) {
+      std::uint64_t packed = 0;
+      for (std::size_t k = 0; k < 8 && i + k < text.size(); ++k)
+        packed |= std::uint64_t{static_cast<unsigned char>(text[i + k])} << (8 * k);
+      word(packed);
+    }
+  }
+  return h;
+}
+
+/// The stage `split_by_key(values, fraction, seed)`, and the one of its `rest()`.
+template <class = void>
+class basic_split_by_key_stage {
+ public:
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "split_by_key";
+  static constexpr bool wants_places = true;
+
+  template <sample_values Values>
+  basic_split_by_key_stage(const Values& values, double fraction, std::uint64_t seed)
+      : fraction_(detail::checked_fraction(fraction, stage_name)),
+        seed_(seed),
+        dataset_(values.dataset()),
+        mark_(values.fingerprint()),
+        what_(values.describe()) {
+    // 53 digits of the hash, so that comparing is exact
+    const auto below = [&](std::uint64_t i) {
+      return static_cast<double>(key_hash(values[i], seed_) >> 11) * 0x1.0p-53 < fraction_;
+    };
+    const auto until = [&](std::uint64_t i) { return detail::same_until(values, i); };
+    kept_.reset(new const detail::kept_list(values.size(), below, until));
+    others_.reset(new const detail::kept_list(
+        values.size(), [&](std::uint64_t i) { return !kept_->has(i); }, until));
+  }
+
+  /// The groups that this one leaves out.
+  [[nodiscard]] basic_split_by_key_stage rest() const {
+    basic_split_by_key_stage made = *this;
+    made.rest_ = !rest_;
+    std::swap(made.kept_, made.others_);
+    return made;
+  }
+
+  [[nodiscard]] detail::kept_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
+  /// Samples of the dataset that are kept.
+  [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
+                         rest_ ? ").rest()" : ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
+  }
+
+ private:
+  double fraction_;
+  std::uint64_t seed_, dataset_, mark_;
+  bool rest_ = false;
+  std::string what_;
+  std::shared_ptr<const detail::kept_list> kept_, others_;
+};
+using split_by_key_stage = basic_split_by_key_stage<>;
+
+namespace detail {
+struct split_by_key_fn {
+  template <sample_values Values>
+  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction,
+                                              std::uint64_t seed) const {
+    return {values, fraction, seed};
+  }
+};
+}  // namespace detail
+
+/// Splits by groups: samples of equal value land on the same side, whichever dataset they are in and whatever
+/// other values there are. `split_by_key(patients, 0.8, seed)` keeps about 0.8 of the values, and `.rest()`
+/// the others.
+///
+/// A value is kept when its hash (`key_hash`) is below fraction * 2^64. So a sample never changes sides when
+/// others are added, and a larger fraction keeps all that a smaller one does. How many samples that is
+/// depends on the groups: of few or very unequal ones it may be far from the fraction. `size()` says how
+/// many.
+/// In: values as for `subset`, often a part of the key; a fraction between 0 and 1, both left out; a seed.
+/// Where it may stand, guarantees, cost, errors and threads: as `subset`; both sides are kept in memory.
+///
+///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
+///       return std::string(key.substr(0, key.find('/')));
+///     }, "/data/train");
+///     auto train = source | split_by_key(patient, 0.8, 7) | shuffle(1);
+///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
+inline constexpr detail::split_by_key_fn split_by_key{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/subset.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How a number or text of a predicate is kept, and told apart from another type's.
+template <class T>
+using kept_operand =
+    std::conditional_t<std::convertible_to<const T&, std::string_view>, std::string, std::remove_cvref_t<T>>;
+
+template <class T>
+concept operand = std::convertible_to<const T&, std::string_view> || std::is_arithmetic_v<T>;
+
+/// Numbers are the same when what they say is, whatever their types; texts are never numbers.
+template <class Value, class Operand>
+concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_v<Operand>) ||
+                             (!std::is_arithmetic_v<Value> && !std::is_arithmetic_v<Operand>);
+
+template <class Value, class Operand>
+[[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
+  if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
+    return std::cmp_equal(value, wanted);
+  else if constexpr (std::is_arithmetic_v<Value>)
+    return static_cast<double>(value) == static_cast<double>(wanted);
+  else
+    return std::string_view(value) == std::string_view(wanted);
+}
+template <class Value, class Operand>
+[[nodiscard]] bool less_operand(const Value& value, const Operand& wanted) {
+  if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
+    return std::cmp_less(value, wanted);
+  else if constexpr (std::is_arithmetic_v<Value>)
+    return static_cast<double>(value) < static_cast<double>(wanted);
+  else
+    return std::string_view(value) < std::string_view(wanted);
+}
+
+template <class Operand>
+[[nodiscard]] std::string operand_text(const Operand& value) {
+  if constexpr (std::is_floating_point_v<Operand>)
+    return fraction_text(static_cast<double>(value));
+  else if constexpr (std::is_same_v<Operand, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_arithmetic_v<Operand>)
+    return std::to_string(value);
+  else
+    return text({"'", value, "'"});
+}
+
+}  // namespace detail
+
+/// A predicate of `subset`: the value is one of these.
+template <class Operand>
+class one_of_these {
+ public:
+  explicit one_of_these(std::vector<Operand> wanted) : wanted_(std::move(wanted)) {}
+
+  template <class Value>
+    requires detail::comparable_operand<Value, Operand>
+  [[nodiscard]] bool operator()(const Value& value) const {
+    for (const Operand& one : wanted_)
+      if (detail::same_operand(value, one)) return true;
+    return false;
+  }
+  [[nodiscard]] std::string describe() const {
+    if (wanted_.size() == 1) return detail::operand_text(wanted_[0]);
+    std::string line = "one of ";
+    for (std::size_t i = 0; i < wanted_.size() && i < 4; ++i)
+      line += (i == 0 ? "" : ", ") + detail::operand_text(wanted_[i]);
+    return wanted_.size() > 4 ? line + ", ..." : line;
+  }
+
+ private:
+  std::vector<Operand> wanted_;
+};
+
+/// A predicate of `subset`: the value is not below the one and not above the other.
+template <class Low, class High>
+class between_these {
+ public:
+  between_these(Low low, High high) : low_(std::move(low)), high_(std::move(high)) {}
+
+  template <class Value>
+    requires(detail::comparable_operand<Value, Low> && detail::comparable_operand<Value, High>)
+  [[nodiscard]] bool operator()(const Value& value) const {
+    return value == value && !detail::less_operand(value, low_) &&
+           (detail::less_operand(value, high_) || detail::same_operand(value, high_));
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"from ", detail::operand_text(low_), " to ", detail::operand_text(high_)});
+  }
+
+ private:
+  Low low_;
+  High high_;
+};
+
+/// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends. Integers
+/// are compared as such, and with a floating number both as doubles; texts byte by byte. NaN is nothing's
+/// equal.
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> equals(const T& value) {
+  return one_of_these<detail::kept_operand<T>>({detail::kept_operand<T>(value)});
+}
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> one_of(std::initializer_list<T> values) {
+  return one_of_these<detail::kept_operand<T>>({values.begin(), values.end()});
+}
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> one_of(const std::vector<T>& values) {
+  return one_of_these<detail::kept_operand<T>>({values.begin(), values.end()});
+}
+template <detail::operand T, detail::operand U>
+[[nodiscard]] between_these<detail::kept_operand<T>, detail::kept_operand<U>> between(const T& low,
+                                                                                      const U& high) {
+  return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
+}
+
+/// The stage `subset(values, predicate)`.
+template <class = void>
+class basic_subset_stage {
+ public:
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "subset";
+  static constexpr bool wants_places = true;
+
+  /// `says` is what describe gives.
+  basic_subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+                     std::string says)
+      : kept_(std::move(kept)),
+        dataset_(dataset),
+        mark_(kept_->fingerprint()),
+        what_(std::move(what)),
+        says_(std::move(says)) {}
+
+  [[nodiscard]] detail::kept_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
+  /// Samples of the dataset for which the predicate holds.
+  [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
+  [[nodiscard]] std::string describe() const { return says_; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, mark_);
+  }
+
+ private:
+  std::shared_ptr<const detail::kept_list> kept_;
+  std::uint64_t dataset_, mark_;
+  std::string what_, says_;
+};
+using subset_stage = basic_subset_stage<>;
+
+namespace detail {
+
+/// The samples whose values a predicate keeps.
+template <sample_values Values, class Keep>
+[[nodiscard]] std::shared_ptr<const kept_list> kept_samples(const Values& values, const Keep& keep) {
+  return std::shared_ptr<const kept_list>(new const kept_list(
+      values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
+      [&](std::uint64_t i) { return same_until(values, i); }));
+}
+
+struct subset_fn {
+  template <sample_values Values, class Predicate>
+  [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
+    static_assert(std::predicate<const Predicate&, typename Values::value_type>,
+                  "penstock: subset's predicate must be callable with one of the values when const, and say "
+                  "true or false; numbers are compared with numbers and texts with texts");
+    std::string says = "a function";
+    if constexpr (requires { keep.describe(); }) says = keep.describe();
+    std::string what = values.describe();
+    std::string line = text({"subset(", what, ": ", says, ")"});
+    return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+  }
+};
+}  // namespace detail
+
+/// Keeps the samples whose value a predicate says to keep, in the order they had: `subset(labels,
+/// one_of({"cat", "dog"}))`, `subset(lengths, between(16, 512))`, or a function of your own.
+///
+/// In: values, one for each sample of the dataset: a `derived_index`, `shard_names(source)`, or a
+/// `sample_list`. Out: positions. The predicate is called once for each sample, here, and not in the run (for
+/// values that stand in runs, such as names of shards, once a run). Stands where samples are still the same
+/// ones in every epoch: behind the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
+/// `subset`. Shards keep their borders.
+/// A sequencer; keeps every guarantee: unlike `filter`, which asks each sample when it is there, it knows how
+/// many there are. Holds 4 bytes for each sample that is kept (8 from 2^32 samples on), 16 for each run of
+/// neighbours where that is less; a position costs a look-up, with runs one that is logarithmic in their
+/// number.
+/// The fingerprint of the sequence takes in which samples are kept: a state of another predicate that keeps
+/// the same ones fits.
+/// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
+/// samples, and where positions change from epoch to epoch. Free for all threads.
+///
+///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "/data/train");
+///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
+inline constexpr detail::subset_fn subset{};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/take.hpp
 
 namespace penstock::inline v0_1 {
@@ -14076,7 +15423,8 @@ class take_order {
     [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
   };
 
-  take_order(order_input in, std::uint64_t count) : size_(std::min(in.size, count)) {
+  take_order(order_input in, std::uint64_t count)
+      : size_(std::min(in.size, count)), places_(std::move(in.places)) {
     if (!in.starts || size_ == in.size) {
       starts_ = std::move(in.starts);
       return;
@@ -14092,7 +15440,7 @@ class take_order {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
   [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
@@ -14103,6 +15451,7 @@ class take_order {
  private:
   std::uint64_t size_;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
 };
 
 /// The stage `take(n)`.
@@ -14136,6 +15485,226 @@ struct take_fn {
 ///
 ///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/weights.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Weights as whole numbers, summed up, and a position to begin with for the draws of each of about as many
+/// stretches as there are positions: a search is short then, and stays in one place of memory.
+class running_weights {
+ public:
+  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total)
+      : before_(std::move(before)), total_(total), firsts_(before_.size()) {
+    while (total_ >> shift_ > before_.size()) ++shift_;
+    std::uint64_t at = 0;
+    for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
+      while (at + 1 < before_.size() && before_[static_cast<std::size_t>(at + 1)] <= stretch << shift_) ++at;
+      firsts_.add(at);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return before_.size(); }
+  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
+  /// The position whose weight has the number `drawn`, which is below the total, in it.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t drawn) const noexcept {
+    const std::uint64_t stretch = drawn >> shift_, first = firsts_[stretch];
+    return first + last_not_above(before_.data() + first, firsts_[stretch + 1] - first + 1, drawn);
+  }
+
+ private:
+  std::vector<std::uint64_t> before_;  // by position: the sum of the weights below it
+  std::uint64_t total_;
+  packed_numbers firsts_;
+  std::uint32_t shift_ = 0;
+};
+
+/// 2^e as a double, for e that a double has.
+[[nodiscard]] inline double power_of_two(int e) noexcept {
+  double value = 1;
+  for (; e > 0; --e) value *= 2;
+  for (; e < 0; ++e) value /= 2;
+  return value;
+}
+
+/// The weights of the positions before a stage; checked, and with a sum below 2^63.
+template <sample_values Values>
+[[nodiscard]] std::shared_ptr<const running_weights> run_up(const Values& values, const order_input& in) {
+  using value_type = typename Values::value_type;
+  constexpr bool floating = std::is_floating_point_v<value_type>;
+  const source_places& places = *in.places;
+  const auto refuse = [&](std::uint64_t i, std::string_view what) {
+    throw error(errc::argument, {"the weight of sample ", places(i), " of ", values.describe(), " is ", what,
+                                 "; weights are 0 or positive numbers"})
+        .in_stage("weighted");
+  };
+  const auto weight = [&](std::uint64_t i) { return values[places(i)]; };
+  [[maybe_unused]] double sum = 0;
+  for (std::uint64_t i = 0; i < in.size; ++i) {
+    const value_type w = weight(i);
+    if constexpr (floating) {
+      if (!(w >= 0) || w - w != 0) refuse(i, fraction_text(static_cast<double>(w)));
+      sum += static_cast<double>(w);
+    } else if constexpr (std::is_signed_v<value_type>) {
+      if (w < 0) refuse(i, std::to_string(w));
+    }
+  }
+  // Multiplying by a power of two loses no digit but those below 1. In two steps, each of which a double has.
+  double first = 1, second = 1;
+  if constexpr (floating) {
+    if (!(sum - sum == 0)) {
+      throw error(errc::argument, {"the weights of ", values.describe(),
+                                   " add up to more than a double holds; divide them by a number"})
+          .in_stage("weighted");
+    }
+    const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
+    first = power_of_two((62 - exponent) / 2);
+    second = power_of_two(62 - exponent - (62 - exponent) / 2);
+  }
+  std::vector<std::uint64_t> before;
+  before.reserve(static_cast<std::size_t>(in.size));
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < in.size; ++i) {
+    before.push_back(total);
+    const value_type w = weight(i);
+    std::uint64_t whole = 0;
+    if constexpr (floating) {
+      whole = static_cast<std::uint64_t>(static_cast<double>(w) * first * second);
+      if (w > 0 && whole == 0) whole = 1;
+    } else {
+      whole = static_cast<std::uint64_t>(w);
+    }
+    if (whole >= (std::uint64_t{1} << 63) - total) {
+      throw error(errc::argument,
+                  {"the weights of ", values.describe(), " add up to 2^63 or more; divide them by a number"})
+          .in_stage("weighted");
+    }
+    total += whole;
+  }
+  if (total == 0 && in.size != 0) {
+    throw error(errc::argument,
+                {"the weights of ", values.describe(), " are all 0; there is nothing that could be drawn"})
+        .in_stage("weighted");
+  }
+  return std::shared_ptr<const running_weights>(
+      new const running_weights(std::move(before), std::max<std::uint64_t>(1, total)));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/weighted.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `weighted`.
+struct weighted_options {
+  std::uint64_t draws = 0;  ///< positions in an epoch, up to 2^62; 0: as many as there are before it
+};
+
+/// The order of `weighted(values, seed)`: draws with replacement.
+template <class = void>
+class basic_weighted_order {
+ public:
+  static constexpr bool repeats = true;
+
+  struct bound {
+    std::uint64_t epoch = 0, seed = 0;
+    std::shared_ptr<const detail::running_weights> weights;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch, (*weights)(rng(seed, epoch, index, stream).below(weights->total()))};
+    }
+  };
+
+  basic_weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
+                       std::uint64_t draws)
+      : seed_(seed), size_(draws), weights_(std::move(weights)) {
+    if (size_ > most) {
+      throw error(errc::argument, {size_, " draws are more than 2^62; write repeat() for epochs without end"})
+          .in_stage("weighted");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
+  /// Where a sample is drawn first in the epoch; nothing where it is not. Goes through the draws.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= weights_->size()) return std::nullopt;
+    const bound drawn = bind(upstream.epoch);
+    for (std::uint64_t i = 0; i < size_; ++i)
+      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t stream = 0x7765696768746564u;  // no stage of a chain has this one
+
+  std::uint64_t seed_, size_;
+  std::shared_ptr<const detail::running_weights> weights_;
+};
+using weighted_order = basic_weighted_order<>;
+
+/// The stage `weighted(values, seed)`.
+template <sample_values Values>
+struct weighted_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "weighted";
+  static constexpr bool wants_places = true;
+  static_assert(std::is_arithmetic_v<typename Values::value_type>, "penstock: weights are numbers");
+
+  [[nodiscard]] weighted_order make(const order_input& in) const {
+    detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
+    return {detail::run_up(values, in), seed, draws == 0 || in.size == 0 ? in.size : draws};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"weighted(", values.describe(), ", seed ", seed,
+                         draws == 0 ? "" : ", draws " + std::to_string(draws), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, draws, values.fingerprint());
+  }
+
+  Values values;
+  std::uint64_t seed = 0;
+  std::uint64_t draws = 0;
+};
+
+namespace detail {
+struct weighted_fn {
+  template <sample_values Values>
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, std::uint64_t seed,
+                                                  const weighted_options& options = {}) const {
+    return {values, seed, options.draws};
+  }
+  template <class T>
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, std::uint64_t seed,
+                                                          const weighted_options& options = {}) const {
+    return {sample_list<T>(std::move(weights)), seed, options.draws};
+  }
+};
+}  // namespace detail
+
+/// Draws samples with replacement, each as often as its weight says: `weighted(weights, seed)`, or with
+/// `{.draws = k}` for an epoch of k positions instead of one for each sample.
+///
+/// Draw i of epoch e depends on (seed, e, i) alone: nothing is advanced.
+/// In: weights as values of `subset` are given, or a vector of them; finite, not negative, not all 0. Whole
+/// numbers are exact; floating ones are taken as multiples of a 2^-62nd of their sum, and those that are not
+/// 0 as one of these at least. Out: positions; what follows sees one shard, reads are single and random. It
+/// takes the place of `shuffle`, and stands where `subset` may.
+/// A sequencer; keeps every guarantee. Holds 16 bytes a sample at most, made when the plan is opened; a
+/// position costs a random number and a short search (docs/order.md). `position_of` is where a
+/// sample is drawn first, and goes through the draws.
+/// Throws `error(errc::argument)` as `subset`, and for a weight that is negative, NaN or without end, with
+/// its sample; for weights that are all 0, and whole ones whose sum is 2^63 or more. Free for all threads.
+///
+///     auto loader = source | weighted(weights, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
+inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
 
@@ -14254,6 +15823,1426 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     }
     flush();
   }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/concepts.hpp
+
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
+/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
+/// workers share.
+namespace penstock::inline v0_1 {
+
+/// Stands for a sink when a concept asks whether something can be evaluated.
+struct any_sink {
+  template <class T>
+  void operator()(T&&) const {}
+};
+
+/// A source of which any sample may be evaluated, from many threads, in any order.
+///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
+///   size()                        samples per epoch
+///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
+///   source_name                   how it is called in messages
+///   describe()                    one line
+///   fingerprint()                 changes when the dataset changes
+///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
+///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
+/// A reader may also have:
+///   key(index) -> std::string     the sample's key
+///   will_need(index)              a hint that the sample is read soon; never throws
+///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
+///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
+/// and the source may have
+///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
+template <class S>
+concept indexed_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
+    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
+      typename S::element;
+      { s.size() } -> std::same_as<std::uint64_t>;
+      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      r.evaluate(p, w, any_sink{});
+    };
+
+/// A source that can only be read from its beginning, by one thread at a time.
+///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
+///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
+///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+/// A source whose `seekable` is true can be resumed; its reader also has
+///   mark() -> source_mark         what was given of the shard at hand
+///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
+template <class S>
+concept forward_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
+    requires(const S& s, typename S::reader& r, typename S::element& e) {
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      { r.next(e) } -> std::same_as<bool>;
+      r.rewind(std::uint64_t{});
+    };
+
+/// A dataset: indexed, or read forward.
+template <class S>
+concept source = indexed_source<S> || forward_source<S>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/concepts.hpp
+
+/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
+/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
+/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
+namespace penstock::inline v0_1 {
+
+/// The number of an object in a session: the place of its name in `storage.names()`.
+using object_id = std::uint32_t;
+
+/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
+/// the ETag).
+struct object_signature {
+  std::uint64_t size = 0;
+  std::uint64_t stamp = 0;
+  friend auto operator<=>(const object_signature&, const object_signature&) = default;
+};
+
+/// One range of one object and where its bytes shall go.
+struct read_request {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  mutable_bytes into;
+};
+
+/// What a run reads through. All members may be called from many threads at once.
+///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
+///   signature(id)                   its size and stamp
+///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
+///                                   that names object and offset
+///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
+///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
+///                                   returns; `error` is null on success. `requests` must live until the last call
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   confirm(id)                     only where views may turn out to be no good; see `confirm`
+///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
+template <class S>
+concept storage_session =
+    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
+             void (*done)(std::size_t, std::exception_ptr)) {
+      { s.size(id) } -> std::same_as<std::uint64_t>;
+      { s.signature(id) } -> std::same_as<object_signature>;
+      s.read(id, n, into);
+      s.read_many(requests, done);
+      s.will_need(id, n, n);
+      { S::views } -> std::convertible_to<bool>;
+    };
+
+/// A session that can show bytes in place: mapped files, memory.
+template <class S>
+concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
+  { s.view(id, n, n) } -> std::same_as<bytes_view>;
+};
+
+/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
+/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
+/// has been used, and also when using it failed, since bytes that were lost are the better reason.
+template <storage_session S>
+void confirm(const S& session, object_id id) {
+  if constexpr (requires { session.confirm(id); }) session.confirm(id);
+}
+
+/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
+///   names()      the objects, in order; brace patterns are expanded
+///   connect()    a session for them
+template <class S>
+concept storage = std::copy_constructible<S> && requires(const S& s) {
+  typename S::session;
+  requires storage_session<typename S::session>;
+  { s.names() } -> std::convertible_to<std::span<const std::string>>;
+  { s.connect() } -> std::same_as<typename S::session>;
+};
+
+/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
+/// file beside it.
+template <class S>
+concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/output_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A descriptor that is closed when it goes.
+class owned_descriptor {
+ public:
+  owned_descriptor() = default;
+  explicit owned_descriptor(int value) noexcept : value_(value) {}
+  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~owned_descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+/// A file that appears under its name when it is complete, or not at all.
+///
+/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
+/// a commit the temporary file is removed.
+template <class = void>
+class basic_output_file {
+ public:
+  explicit basic_output_file(std::string path)
+      : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
+    opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (opened_.get() < 0) throw failure("create");
+  }
+  basic_output_file(basic_output_file&& other) noexcept
+      : path_(std::move(other.path_)),
+        temporary_(std::exchange(other.temporary_, {})),
+        opened_(std::move(other.opened_)),
+        pending_(std::move(other.pending_)),
+        size_(other.size_) {}
+  basic_output_file& operator=(basic_output_file&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(temporary_, other.temporary_);
+    std::swap(opened_, other.opened_);
+    std::swap(pending_, other.pending_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~basic_output_file() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  void write(bytes_view bytes) {
+    size_ += bytes.size();
+    if (bytes.size() < together - pending_.size()) {
+      if (pending_.capacity() == 0) {
+        pending_.resize_for_overwrite(together);
+        pending_.clear();
+      }
+      pending_.append(bytes);
+      return;
+    }
+    flush();
+    write_out(bytes);
+  }
+
+  /// Makes the file complete and visible. What it then is.
+  object_signature commit() {
+    flush();
+    struct stat status {};
+    if (::fsync(opened_.get()) != 0 || ::fstat(opened_.get(), &status) != 0) throw failure("write");
+    if (::close(opened_.release()) != 0) throw failure("write");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+      throw failure("rename the finished file to its name");
+    temporary_.clear();
+    return {size_, static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                       static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+  }
+
+ private:
+  static constexpr std::size_t together = std::size_t{1} << 20;
+
+  static std::string unique_ending() {
+    static std::atomic<std::uint64_t> count{0};
+    const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+    const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
+    return detail::text({::getpid(), "-", drawn});
+  }
+
+  void flush() {
+    write_out(pending_.view());
+    pending_.clear();
+  }
+
+  void write_out(bytes_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(opened_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw failure("write");
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  [[nodiscard]] error failure(std::string_view doing) const {
+    const int code = errno;
+    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
+  }
+
+  std::string path_;
+  std::string temporary_;
+  owned_descriptor opened_;
+  buffer pending_;
+  std::uint64_t size_ = 0;
+};
+using output_file = basic_output_file<>;
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/shard_index.hpp
+
+/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
+/// described in docs/index.md: fixed-width little-endian tables, read in place.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
+/// attackers.
+[[nodiscard]] inline std::uint64_t checksum(bytes_view bytes) noexcept {
+  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
+  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
+  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
+  const std::size_t size = bytes.size();
+  std::size_t at = 0;
+  for (; size - at >= 32; at += 32) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
+    }
+  }
+  std::uint64_t sum = size;
+  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
+  for (; at < size; at += 8) {
+    std::array<std::byte, 8> last{};
+    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
+    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
+  }
+  return sum;
+}
+
+/// The first 128 bytes: what a plan needs to know of a shard.
+struct index_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTIDX";
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t shard_size = 0;
+  std::uint64_t shard_stamp = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t members = 0;
+  std::uint64_t suffixes = 0;
+  std::uint64_t suffix_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t payload = 0;  ///< bytes in all members
+  std::uint64_t content = 0;  ///< checksum of everything after the header
+
+  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
+  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
+  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
+  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  void store(std::byte* to) const noexcept {
+    std::memset(to, 0, size);
+    std::memcpy(to, magic.data(), magic.size());
+    store_little<std::uint32_t>(to + 8, version);
+    store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+    std::byte* field = to + 16;
+    for (const std::uint64_t value :
+         {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
+      store_little<std::uint64_t>(field, value);
+      field += 8;
+    }
+    store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+  }
+
+  /// Nothing where the bytes are no header of this version, or were damaged.
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept {
+    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+      return std::nullopt;
+    const std::byte* from = bytes.data();
+    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+      return std::nullopt;
+    if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+    index_header h;
+    const std::byte* field = from + 16;
+    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
+                                 &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
+      *value = load_little<std::uint64_t>(field);
+      field += 8;
+    }
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
+        h.key_bytes > most) {
+      return std::nullopt;
+    }
+    // The tables are looked at when a sample is asked for, which nobody does where there are none.
+    const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+    if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
+    return h;
+  }
+};
+
+/// The tables of an index, in place. The bytes belong to somebody else.
+class shard_index {
+ public:
+  shard_index() = default;
+
+  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
+  /// are no such index.
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept {
+    const auto header = index_header::load(bytes);
+    if (!header || bytes.size() != header->file_size()) return std::nullopt;
+    if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+    shard_index index;
+    index.header_ = *header;
+    index.base_ = bytes.data();
+    index.members_ = bytes.data() + header->members_at();
+    index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+    index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+    index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+    if (!index.consistent()) return std::nullopt;
+    return index;
+  }
+
+  [[nodiscard]] const index_header& header() const noexcept { return header_; }
+  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
+  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
+    const std::uint32_t begin = key_begin(sample);
+    return {keys_ + begin, key_begin(sample + 1) - begin};
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
+    return (place(member) >> 24) * 512;
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
+  }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
+  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
+    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
+  }
+  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
+    const std::uint32_t number = suffix_number(member);
+    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
+    return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
+  }
+  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
+  }
+  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
+    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
+  }
+
+  [[nodiscard]] bool consistent() const noexcept {
+    if (first_member(0) != 0 || key_begin(0) != 0) return false;
+    for (std::uint64_t i = 0; i < header_.samples; ++i) {
+      if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+    }
+    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+      return false;
+    std::uint32_t before = 0;
+    for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+      if (suffix_end(i) < before) return false;
+      before = suffix_end(i);
+    }
+    if (before != header_.suffix_bytes) return false;
+    std::uint64_t end = 0, payload = 0;
+    for (std::uint32_t i = 0; i < header_.members; ++i) {
+      if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+          size(i) > header_.shard_size - offset(i)) {
+        return false;
+      }
+      end = offset(i) + size(i);
+      payload += size(i);
+    }
+    return payload == header_.payload;
+  }
+
+  index_header header_;
+  const std::byte* base_ = nullptr;
+  const std::byte* members_ = nullptr;
+  const std::byte* suffix_ends_ = nullptr;
+  const char* suffixes_ = nullptr;
+  const char* keys_ = nullptr;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/index_file.hpp
+
+/// Index files beside their shards.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+template <class = void>
+[[nodiscard]] std::string index_path(const std::string& shard) {
+  return shard + ".penstock-index";
+}
+
+enum class index_state { good, missing, unreadable, damaged, stale };
+
+[[nodiscard]] inline const char* to_text(index_state state) noexcept {
+  switch (state) {
+    case index_state::good:
+      return "is in order";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
+  }
+  return "";
+}
+
+inline bool read_all(int from, mutable_bytes into) noexcept {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+/// An open index file and its size.
+struct opened_index {
+  owned_descriptor number;
+  std::uint64_t size = 0;
+  index_state state = index_state::good;
+
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number.get() < 0) {
+      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
+    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      state = index_state::unreadable;
+    } else {
+      size = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+};
+
+/// Reads the header of the index beside `shard`, and nothing else of it.
+template <class = void>
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                              object_signature expected) {
+  const opened_index file_of_index(index_path(shard));
+  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
+  std::array<std::byte, index_header::size> head;
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
+  const auto header = index_header::load(head);
+  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
+  if (object_signature{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
+  return {index_state::good, *header};
+}
+
+/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
+template <class = void>
+class basic_loaded_index {
+ public:
+  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
+  /// too many mappings already, it is read instead.
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_file(const std::string& shard) {
+    const opened_index file_of_index(index_path(shard));
+    if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
+    const auto size = static_cast<std::size_t>(file_of_index.size);
+    void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+    if (where != MAP_FAILED) {
+      const bytes_view mapped(static_cast<const std::byte*>(where), size);
+      made->mapped_ = mapped;
+      return checked(std::move(made), mapped);
+    }
+    std::shared_ptr<buffer> copy(new buffer(size));
+    if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+    return from_buffer(std::move(copy));
+  }
+
+  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
+    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
+    const bytes_view view = bytes->view();
+    made->owned_ = std::move(bytes);
+    return checked(std::move(made), view);
+  }
+
+  basic_loaded_index(const basic_loaded_index&) = delete;
+  basic_loaded_index& operator=(const basic_loaded_index&) = delete;
+  ~basic_loaded_index() {
+    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+  }
+
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+
+ private:
+  basic_loaded_index() = default;
+
+  static std::unique_ptr<basic_loaded_index> checked(std::unique_ptr<basic_loaded_index> made,
+                                                     bytes_view bytes) {
+    const auto tables = shard_index::over(bytes);
+    if (!tables) return nullptr;
+    made->tables_ = *tables;
+    return made;
+  }
+
+  shard_index tables_;
+  bytes_view mapped_;
+  std::shared_ptr<const buffer> owned_;
+};
+using loaded_index = basic_loaded_index<>;
+
+/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
+/// written.
+template <class = void>
+bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+  try {
+    output_file out(index_path(shard));
+    out.write(bytes);
+    out.commit();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/values_file.hpp
+
+/// Files of one value a sample; the layout is in docs/index.md.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class value_kind : std::uint32_t { none = 0, whole = 1, natural = 2, floating = 3, text = 4 };
+
+/// The first 128 bytes.
+struct values_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTVAL";
+  static constexpr std::uint32_t version = 1;
+
+  value_kind kind = value_kind::none;
+  std::uint64_t dataset = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t name_bytes = 0;
+  std::uint64_t texts = 0;
+  std::uint64_t text_bytes = 0;
+  std::uint64_t content = 0;  ///< checksum of everything after the header
+
+  [[nodiscard]] std::uint64_t text_ends_at() const noexcept { return size + 8 * samples; }
+  [[nodiscard]] std::uint64_t texts_at() const noexcept { return text_ends_at() + 8 * texts; }
+  [[nodiscard]] std::uint64_t name_at() const noexcept { return texts_at() + text_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return name_at() + name_bytes; }
+
+  [[nodiscard]] std::array<std::byte, size> bytes() const noexcept {
+    std::array<std::byte, size> to{};
+    std::memcpy(to.data(), magic.data(), magic.size());
+    store_little<std::uint32_t>(to.data() + 8, version);
+    store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
+    store_little<std::uint32_t>(to.data() + 16, static_cast<std::uint32_t>(kind));
+    std::byte* field = to.data() + 24;
+    for (const std::uint64_t value : {dataset, samples, name_bytes, texts, text_bytes, content}) {
+      store_little<std::uint64_t>(field, value);
+      field += 8;
+    }
+    store_little<std::uint64_t>(to.data() + size - 8, tar::checksum({to.data(), size - 8}));
+    return to;
+  }
+};
+
+/// Why a file of values cannot be used.
+enum class values_fault { none, missing, foreign, newer, damaged };
+
+/// A file of values, mapped or in memory, checked once as a whole. What it says of itself holds then,
+/// whatever the bytes were.
+template <class = void>
+class basic_values_file {
+ public:
+  struct outcome {
+    std::shared_ptr<const basic_values_file> file;  ///< null where there is a fault
+    values_fault fault = values_fault::none;
+    error why{errc::missing, ""};
+  };
+
+  /// Maps the file at `path` and checks it.
+  [[nodiscard]] static outcome open(const std::string& path) {
+    const tar::owned_descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (opened.get() < 0) {
+      const int code = errno;
+      const bool missing = code == ENOENT || code == ENOTDIR;
+      error why(errc::io, {"cannot open the derived index: ", std::generic_category().message(code),
+                           missing ? "; derive(...) makes it" : ""});
+      why.in_file(path);
+      if (!missing) throw error(why);
+      return {nullptr, values_fault::missing, why};
+    }
+    struct stat status {};
+    if (::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode))
+      throw error(errc::io, "the derived index is not a regular file; name a file in a folder").in_file(path);
+    const auto size = static_cast<std::size_t>(status.st_size);
+    std::shared_ptr<basic_values_file> made(new basic_values_file);
+    made->path_ = path;
+    if (size != 0) {
+      void* const where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.get(), 0);
+      if (where == MAP_FAILED) {
+        const int code = errno;
+        throw error(errc::io, {"cannot map the derived index: ", std::generic_category().message(code)})
+            .in_file(path);
+      }
+      made->mapped_ = {static_cast<const std::byte*>(where), size};
+      made->bytes_ = made->mapped_;
+    }
+    return checked(std::move(made));
+  }
+
+  /// The same of bytes in memory; `path` is for messages.
+  [[nodiscard]] static outcome over(buffer bytes, std::string path) {
+    std::shared_ptr<basic_values_file> made(new basic_values_file);
+    made->path_ = std::move(path);
+    made->owned_ = std::move(bytes);
+    made->bytes_ = made->owned_.view();
+    return checked(std::move(made));
+  }
+
+  basic_values_file(const basic_values_file&) = delete;
+  basic_values_file& operator=(const basic_values_file&) = delete;
+  ~basic_values_file() {
+    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+  }
+
+  [[nodiscard]] const values_header& header() const noexcept { return header_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t word(std::uint64_t i) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + values_header::size + 8 * i);
+  }
+  [[nodiscard]] std::string_view text(std::uint64_t number) const noexcept {
+    const std::uint64_t begin = number == 0 ? 0 : text_end(number - 1);
+    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.texts_at() + begin),
+                                  static_cast<std::size_t>(text_end(number) - begin)));
+  }
+  [[nodiscard]] std::string_view name() const noexcept {
+    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.name_at())));
+  }
+
+ private:
+  basic_values_file() = default;
+
+  [[nodiscard]] std::uint64_t text_end(std::uint64_t number) const noexcept {
+    return load_little<std::uint64_t>(bytes_.data() + header_.text_ends_at() + 8 * number);
+  }
+
+  [[nodiscard]] static outcome checked(std::shared_ptr<basic_values_file> made) {
+    outcome result;
+    const auto refuse = [&](values_fault fault, std::uint64_t offset, std::initializer_list<piece> what) {
+      result.fault = fault;
+      result.why = error(errc::format, what);
+      result.why.in_file(made->path_).at_offset(offset);
+    };
+    made->check(refuse);
+    if (result.fault == values_fault::none) result.file = std::move(made);
+    return result;
+  }
+
+  template <class Refuse>
+  void check(const Refuse& refuse) {
+    using fault = values_fault;
+    constexpr std::string_view again = "; delete it, and derive(...) makes it again";
+    const std::uint64_t there = bytes_.size();
+    const auto short_by = [&](std::uint64_t wanted) {
+      refuse(fault::damaged, there,
+             {"the derived index has ", there, " bytes and should have ", wanted, again});
+    };
+    const std::size_t known = bytes_.size() < 8 ? bytes_.size() : 8;
+    if (known != 0 && std::memcmp(bytes_.data(), values_header::magic.data(), known) != 0)
+      return refuse(
+          fault::foreign, 0,
+          {"this is no derived index, which begins with ", values_header::magic, "; name another file"});
+    if (there < values_header::size) return short_by(values_header::size);
+    const auto number = [this](std::size_t at) { return load_little<std::uint64_t>(bytes_.data() + at); };
+    const auto version = load_little<std::uint32_t>(bytes_.data() + 8);
+    if (version > values_header::version) {
+      return refuse(fault::newer, 8,
+                    {"the derived index is of version ", version, ", and this program reads version ",
+                     values_header::version, "; use a newer one, or name another file"});
+    }
+    values_header& h = header_;
+    h.kind = static_cast<value_kind>(load_little<std::uint32_t>(bytes_.data() + 16));
+    h.dataset = number(24);
+    h.samples = number(32);
+    h.name_bytes = number(40);
+    h.texts = number(48);
+    h.text_bytes = number(56);
+    h.content = number(64);
+    const auto written = h.bytes();
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      if (written[i] != bytes_[i] && i < values_header::size - 8) {
+        return refuse(fault::damaged, i, {"the head of the derived index is damaged", again});
+      }
+      if (written[i] != bytes_[i]) {
+        return refuse(fault::damaged, values_header::size - 8,
+                      {"the head of the derived index does not have its checksum", again});
+      }
+    }
+    constexpr std::uint64_t most = std::uint64_t{1} << 58;  // so that no sum of sizes overflows
+    const bool texts = h.kind == value_kind::text;
+    if (h.kind == value_kind::none || h.kind > value_kind::text)
+      return refuse(fault::damaged, 16, {"the derived index has values of an unknown kind", again});
+    if (h.samples > most || h.texts > most || h.text_bytes > most || h.name_bytes > most ||
+        (!texts && (h.texts != 0 || h.text_bytes != 0)))
+      return refuse(fault::damaged, 32, {"the head of the derived index has impossible numbers", again});
+    if (h.file_size() != there) return short_by(h.file_size());
+    if (tar::checksum(bytes_.subspan(values_header::size)) != h.content)
+      return refuse(fault::damaged, values_header::size,
+                    {"what follows the head of the derived index does not have its checksum", again});
+    std::uint64_t end = 0;
+    for (std::uint64_t t = 0; t < h.texts; ++t) {
+      if (text_end(t) < end || text_end(t) > h.text_bytes)
+        return refuse(fault::damaged, h.text_ends_at() + 8 * t,
+                      {"a text of the derived index ends where it cannot", again});
+      end = text_end(t);
+    }
+    if (end != h.text_bytes)
+      return refuse(fault::damaged, h.texts_at(), {"texts of the derived index belong to no value", again});
+    for (std::uint64_t i = 0; texts && i < h.samples; ++i) {
+      if (word(i) >= h.texts)
+        return refuse(fault::damaged, values_header::size + 8 * i,
+                      {"a value of the derived index is text ", word(i), " of ", h.texts, again});
+    }
+  }
+
+  values_header header_;
+  bytes_view bytes_, mapped_;
+  buffer owned_;
+  std::string path_;
+};
+using values_file = basic_values_file<>;
+
+/// Writes a file of values; it is whole or not there. `texts` is empty but for texts, whose numbers are then
+/// the values.
+template <class = void>
+void write_values(const std::string& path, values_header header, std::string_view name,
+                  std::span<const std::uint64_t> values, std::span<const std::string> texts) {
+  header.samples = values.size();
+  header.name_bytes = name.size();
+  header.texts = texts.size();
+  header.text_bytes = 0;
+  for (const std::string& one : texts) header.text_bytes += one.size();
+  buffer rest(static_cast<std::size_t>(header.file_size() - values_header::size));
+  std::byte* to = rest.data();
+  const auto put = [&to](std::uint64_t value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::uint64_t value : values) put(value);
+  std::uint64_t end = 0;
+  for (const std::string& one : texts) put(end += one.size());
+  for (const std::string& one : texts) copy(one);
+  copy(name);
+  header.content = tar::checksum(rest.view());
+  tar::output_file out(path);
+  out.write(header.bytes());
+  out.write(rest.view());
+  out.commit();
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/derived_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+inline constexpr value_kind kind_of = value_kind::none;
+template <>
+inline constexpr value_kind kind_of<std::int64_t> = value_kind::whole;
+template <>
+inline constexpr value_kind kind_of<std::uint64_t> = value_kind::natural;
+template <>
+inline constexpr value_kind kind_of<double> = value_kind::floating;
+template <>
+inline constexpr value_kind kind_of<std::string> = value_kind::text;
+
+[[nodiscard]] inline std::string_view spelled(value_kind kind) noexcept {
+  switch (kind) {
+    case value_kind::whole:
+      return "std::int64_t";
+    case value_kind::natural:
+      return "std::uint64_t";
+    case value_kind::floating:
+      return "double";
+    case value_kind::text:
+      return "std::string";
+    case value_kind::none:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace detail
+
+/// What a derived index has a value of for each sample.
+template <class T>
+concept derived_value = detail::kind_of<T> != detail::value_kind::none;
+
+/// How `derive` came by an index.
+enum class derived_from {
+  file,   ///< there was one of this dataset and name
+  none,   ///< there was none, and it was made
+  stale,  ///< there was one of another state of the dataset, and it was made again
+  damage  ///< there was a damaged one, and it was made again
+};
+
+/// A value for each sample of a dataset, in a file that is mapped: what `subset`, `split_by_key`,
+/// `class_balanced` and `weighted` choose by. `derive` (run/derive.hpp) makes it from the samples,
+/// `open_derived` opens one.
+///
+/// `T` is `std::int64_t`, `std::uint64_t`, `double` or `std::string`; values of texts are views into the file
+/// and live as long as any copy of the index. A value; copies share the mapping, which takes 8 bytes a
+/// sample, and for texts each different one once. A look-up is one load. Free for all threads. While it is
+/// open another program must not write to the file in place; replacing it is safe.
+/// Source of the format: docs/index.md.
+template <derived_value T>
+class derived_index {
+ public:
+  using value_type = std::conditional_t<std::same_as<T, std::string>, std::string_view, T>;
+
+  /// Takes a file that holds values of this type.
+  explicit derived_index(std::shared_ptr<const detail::values_file> file,
+                         derived_from origin = derived_from::file)
+      : file_(std::move(file)), origin_(origin) {
+    const detail::value_kind kind = file_->header().kind;
+    if (kind != detail::kind_of<T>) {
+      throw error(errc::format,
+                  {"the derived index has values of ", detail::spelled(kind), " and not of ",
+                   detail::spelled(detail::kind_of<T>), "; write derived_index<", detail::spelled(kind), ">"})
+          .in_file(file_->path())
+          .at_offset(16);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_->header().samples; }
+  /// The value of sample i, which must be below `size()`.
+  [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
+    const std::uint64_t word = file_->word(i);
+    if constexpr (std::same_as<T, std::string>)
+      return file_->text(word);
+    else
+      return std::bit_cast<T>(word);
+  }
+  /// What `derive` was told that the values are.
+  [[nodiscard]] std::string_view name() const noexcept { return file_->name(); }
+  [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
+  /// Fingerprint of the dataset that it was made of.
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return file_->header().dataset; }
+  /// Of dataset, name and values.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    class fingerprint h;
+    h.add("derived_index", file_->header().kind, dataset(), size(), file_->header().content);
+    return h.value();
+  }
+  [[nodiscard]] std::string describe() const { return detail::text({"index '", name(), "'"}); }
+  /// Whether it was there or had to be made.
+  [[nodiscard]] derived_from origin() const noexcept { return origin_; }
+
+ private:
+  std::shared_ptr<const detail::values_file> file_;
+  derived_from origin_;
+};
+
+/// Opens an index that `derive` made, without its dataset at hand. Reads and checks all of it.
+///
+/// Throws `errc::io` where the file cannot be opened; `errc::format`, with file and offset, where it is none,
+/// is cut or damaged, is of a newer version, or has values of another type. That it is one of the dataset is
+/// checked where it is used.
+///
+///     const auto label = open_derived<std::int64_t>("/data/train/label.penstock-values");
+template <derived_value T>
+[[nodiscard]] derived_index<T> open_derived(const std::string& path) {
+  auto opened = detail::values_file::open(path);
+  if (!opened.file) throw error(opened.why);
+  return derived_index<T>(std::move(opened.file));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/unpacked_copy.hpp
+
+/// Unpacked copies of packed files, each with a record of what it is a copy of.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Size and time of change of a regular file; nothing where there is none.
+[[nodiscard]] inline std::optional<object_signature> signature_of_file(const std::string& path) noexcept {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return object_signature{static_cast<std::uint64_t>(status.st_size),
+                          static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+}
+
+/// What a copy was made from and what it was then. 64 bytes, described in docs/index.md.
+struct copy_record {
+  static constexpr std::size_t size = 64;
+  static constexpr std::string_view magic = "PENSTCPY";
+  static constexpr std::uint32_t version = 1;
+
+  object_signature packed;
+  object_signature copy;
+
+  [[nodiscard]] std::array<std::byte, size> bytes() const noexcept {
+    std::array<std::byte, size> to{};
+    std::memcpy(to.data(), magic.data(), magic.size());
+    store_little<std::uint32_t>(to.data() + 8, version);
+    store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
+    store_little<std::uint64_t>(to.data() + 16, packed.size);
+    store_little<std::uint64_t>(to.data() + 24, packed.stamp);
+    store_little<std::uint64_t>(to.data() + 32, copy.size);
+    store_little<std::uint64_t>(to.data() + 40, copy.stamp);
+    store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
+    return to;
+  }
+  /// Nothing where the bytes are no whole record of this version.
+  [[nodiscard]] static std::optional<copy_record> load(bytes_view from) noexcept {
+    if (from.size() != size) return std::nullopt;
+    const auto number = [from](std::size_t at) { return load_little<std::uint64_t>(from.data() + at); };
+    const copy_record made{{number(16), number(24)}, {number(32), number(40)}};
+    const auto same = made.bytes();
+    if (std::memcmp(same.data(), from.data(), size) != 0) return std::nullopt;
+    return made;
+  }
+};
+
+/// The folder of a path: "." where it names none.
+[[nodiscard]] inline std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+[[nodiscard]] inline std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// Where the copy of a packed file is kept: beside it, or in `folder`, in a part of it that is named after
+/// the packed file's own folder, so that files of one name do not meet. The copy's name is the same wherever
+/// the dataset is.
+[[nodiscard]] inline std::string copy_path(const std::string& packed, const std::string& folder) {
+  constexpr std::string_view ending = ".penstock-unpacked";
+  if (folder.empty()) return packed + std::string(ending);
+  const std::string own = folder_of(packed);
+  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(own.c_str(), nullptr), &std::free);
+  penstock::fingerprint mark;
+  mark.add("unpacked", whole ? std::string_view(whole.get()) : std::string_view(own));
+  std::string part(16, '0');
+  for (std::size_t i = 0; i < part.size(); ++i)
+    part[i] = "0123456789abcdef"[mark.value() >> (60 - 4 * i) & 15];
+  return detail::text({folder, "/", part, "/", name_of(packed), ending});
+}
+
+/// Makes a folder and those above it that are missing. 0, or the system's number for what went wrong.
+[[nodiscard]] inline int make_folders(const std::string& path) {
+  for (std::size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    if (::mkdir(path.substr(0, end).c_str(), 0777) != 0 && errno != EEXIST) {
+      const int code = errno;
+      struct stat status {};
+      if (::stat(path.substr(0, end).c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return code;
+    }
+  }
+  return 0;
+}
+[[nodiscard]] inline std::string record_path(const std::string& copy) { return copy + ".record"; }
+
+/// Whether `copy` is there, as it was when it was made, and made of this state of the packed file.
+[[nodiscard]] inline bool copy_is_current(int record, const std::string& copy, object_signature packed) {
+  std::array<std::byte, copy_record::size> bytes{};
+  if (!read_all(record, bytes)) return false;
+  const auto said = copy_record::load(bytes);
+  return said && said->packed == packed && signature_of_file(copy) == said->copy;
+}
+[[nodiscard]] inline bool copy_is_current(const std::string& copy, object_signature packed) {
+  const owned_descriptor record(::open(record_path(copy).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
+}
+
+/// The right to make a copy: one at a time, of all threads and processes of the machine. Ends with the
+/// process, however that ends. The copy appears by renaming, so that without locks work would be done twice,
+/// and no more.
+class copy_turn {
+ public:
+  /// Waits for the others.
+  explicit copy_turn(std::string copy) : copy_(std::move(copy)) {
+    const std::string name = record_path(copy_);
+    opened_ = owned_descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    if (opened_.get() < 0) throw failure("create", name);
+    while (::flock(opened_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) throw failure("lock", name);
+    }
+  }
+
+  [[nodiscard]] bool current(object_signature packed) const {
+    return copy_is_current(opened_.get(), copy_, packed);
+  }
+  /// Says that there is no copy, and removes what is left of earlier ones.
+  void begin() const {
+    if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
+    const std::string folder = folder_of(copy_), start = name_of(copy_) + ".tmp-";
+    const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
+    if (!listed) return;
+    while (const dirent* const entry = ::readdir(listed.get())) {
+      const std::string name(static_cast<const char*>(entry->d_name));
+      if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
+    }
+  }
+  /// Says what the copy is of. The copy's name must be on the disk before.
+  void finish(const copy_record& record) const {
+    const owned_descriptor parent(::open(folder_of(copy_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+    if (parent.get() >= 0) (void)::fsync(parent.get());
+    const auto bytes = record.bytes();
+    if (::pwrite(opened_.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()) ||
+        ::fsync(opened_.get()) != 0) {
+      throw failure("write", record_path(copy_));
+    }
+  }
+
+ private:
+  [[nodiscard]] static error failure(std::string_view doing, const std::string& path) {
+    const int code = errno;
+    return error(errc::io, {"cannot ", doing,
+                            " the record of an unpacked copy: ", std::generic_category().message(code),
+                            "; name a folder that may be written in unpacked_options::folder"})
+        .in_file(path);
+  }
+
+  std::string copy_;
+  owned_descriptor opened_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/values_turn.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The right to make one file: one at a time, of all threads and processes of the machine. Ends with the
+/// process, however that ends. The file appears by renaming, so that without locks, which some file systems
+/// do not have, work would be done twice, and no more.
+template <class = void>
+class basic_making_turn {
+ public:
+  /// Waits for the others.
+  explicit basic_making_turn(const std::string& path) : path_(path), lock_(path + ".lock") {
+    do {
+      opened_ = tar::owned_descriptor(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+      if (opened_.get() < 0) {
+        const int code = errno;
+        throw error(errc::io, {"cannot create: ", std::generic_category().message(code),
+                               "; name a file in a folder that may be written"})
+            .in_file(lock_);
+      }
+      int locked = 0;
+      while ((locked = ::flock(opened_.get(), LOCK_EX)) != 0 && errno == EINTR) {
+      }
+      if (locked != 0) break;
+      // who had the turn before has removed the file, and somebody may lock a new one
+    } while (!still_there());
+    remove_leftovers();
+  }
+  basic_making_turn(const basic_making_turn&) = delete;
+  basic_making_turn& operator=(const basic_making_turn&) = delete;
+  ~basic_making_turn() { ::unlink(lock_.c_str()); }
+
+ private:
+  [[nodiscard]] bool still_there() const noexcept {
+    struct stat ours {
+    }, named{};
+    return ::fstat(opened_.get(), &ours) == 0 && ::stat(lock_.c_str(), &named) == 0 &&
+           ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+  }
+  void remove_leftovers() const {
+    const std::string folder = tar::folder_of(path_), start = tar::name_of(path_) + ".tmp-";
+    const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
+    if (!listed) return;
+    while (const dirent* const entry = ::readdir(listed.get())) {
+      const std::string name(static_cast<const char*>(entry->d_name));
+      if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
+    }
+  }
+
+  std::string path_, lock_;
+  tar::owned_descriptor opened_;
+};
+using making_turn = basic_making_turn<>;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/derive.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `derive`.
+struct derive_options {
+  /// A file that is damaged, or of another state of the dataset, is made again; else it is an error.
+  bool rebuild = true;
+};
+
+namespace detail {
+
+/// The type in which results of a function are kept.
+template <class R>
+struct kept_as {};
+template <class R>
+  requires std::is_enum_v<R>
+struct kept_as<R> : kept_as<std::underlying_type_t<R>> {};
+template <std::unsigned_integral R>
+struct kept_as<R> {
+  using type = std::uint64_t;
+};
+template <std::signed_integral R>
+struct kept_as<R> {
+  using type = std::int64_t;
+};
+template <std::floating_point R>
+struct kept_as<R> {
+  using type = double;
+};
+template <class R>
+  requires std::convertible_to<const R&, std::string_view>
+struct kept_as<R> {
+  using type = std::string;
+};
+
+template <class F, class V>
+concept asks_for_key = std::invocable<const F&, finished<V>, std::string_view>;
+
+template <class Reader>
+concept reader_with_keys = requires(const Reader& r) { r.key(std::uint64_t{}); };
+
+/// The last stage of the run that derives: what the function makes of a sample.
+template <class F, class Reader>
+struct derive_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "derive";
+
+  template <class V, class Call>
+  auto apply(V&& value, const Call& c) const {
+    if constexpr (asks_for_key<F, V>) {
+      if constexpr (open_sample<V>) {
+        const std::string key(value.key());
+        return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
+      } else {
+        static_assert(reader_with_keys<Reader>,
+                      "penstock: derive's function wants the key, and samples of this source have none");
+        const std::string key = reader->key(c.at.index);
+        return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
+      }
+    } else {
+      static_assert(std::invocable<const F&, finished<V>>,
+                    "penstock: derive's function must be callable with a sample, or with a sample and a "
+                    "std::string_view, its key, when const");
+      return kept((*function)(penstock::finish(std::forward<V>(value))));
+    }
+  }
+
+  template <class R>
+  static auto kept(const R& result) {
+    static_assert(
+        requires { typename kept_as<R>::type; },
+        "penstock: derive's function must return a number, an enumerator or a text");
+    if constexpr (std::convertible_to<const R&, std::string_view>)
+      return std::string(std::string_view(result));
+    else
+      return static_cast<typename kept_as<R>::type>(result);
+  }
+
+  const F* function = nullptr;
+  std::shared_ptr<const Reader> reader;
+};
+
+/// Where an index is kept: at `path`, or in that folder under its name.
+template <class = void>
+[[nodiscard]] std::string derived_path(const std::string& path, std::string_view name) {
+  struct stat status {};
+  const bool folder = path.ends_with('/') || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+  if (!folder) return path;
+  if (name.find('/') != name.npos) {
+    throw error(errc::argument, {"'", name, "' is no name for a file in ", path, "; name the file itself"})
+        .in_stage("derive");
+  }
+  return detail::text({path, path.ends_with('/') ? "" : "/", name, ".penstock-values"});
+}
+
+/// An index that is there, or why there is none that could be used.
+template <derived_value T>
+struct found_index {
+  std::shared_ptr<const values_file> file;
+  derived_from origin = derived_from::none;
+};
+
+template <derived_value T>
+[[nodiscard]] found_index<T> find_index(const std::string& path, std::string_view name, std::uint64_t dataset,
+                                        std::uint64_t samples, const derive_options& options) {
+  const auto opened = values_file::open(path);
+  if (opened.fault == values_fault::missing) return {};
+  if (!opened.file) {
+    if (opened.fault != values_fault::damaged || !options.rebuild) throw error(opened.why);
+    return {nullptr, derived_from::damage};
+  }
+  const values_file& there = *opened.file;
+  if (there.name() != name) {
+    throw error(errc::argument, {"the derived index is called '", there.name(), "' and not '", name,
+                                 "'; name another file, or delete this one"})
+        .in_file(path)
+        .at_offset(there.header().name_at());
+  }
+  (void)derived_index<T>(opened.file);  // it says whether the type is right
+  if (there.header().dataset != dataset || there.header().samples != samples) {
+    if (!options.rebuild) {
+      throw error(errc::state,
+                  "the derived index was made of another dataset, or of another state of it (the "
+                  "fingerprints differ); delete it, or leave out .rebuild = false")
+          .in_file(path)
+          .at_offset(24);
+    }
+    return {nullptr, derived_from::stale};
+  }
+  return {opened.file, derived_from::file};
+}
+
+/// Evaluates the function for all samples, and writes what comes out.
+template <derived_value T, class Plan>
+void make_index(const Plan& plan, const std::string& path, std::string_view name, std::uint64_t dataset,
+                std::uint64_t samples) {
+  std::vector<std::uint64_t> values;
+  values.reserve(static_cast<std::size_t>(samples));
+  std::vector<std::string> texts;
+  auto run = plan.open();
+  if constexpr (std::same_as<T, std::string>) {
+    std::unordered_map<std::string, std::uint64_t> numbers;
+    for (const std::string& value : run) {
+      const auto [found, fresh] = numbers.try_emplace(value, texts.size());
+      if (fresh) texts.push_back(value);
+      values.push_back(found->second);
+    }
+  } else {
+    for (const T value : run) values.push_back(std::bit_cast<std::uint64_t>(value));
+  }
+  values_header header;
+  header.kind = kind_of<T>;
+  header.dataset = dataset;
+  write_values(path, header, name, values, texts);
+}
+
+template <class Stage>
+concept derivable_stage = part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, annotation_tag>;
+
+}  // namespace detail
+
+/// Computes a value for every sample of a dataset, once, and keeps it in a file: `derive(source, "label", f,
+/// path)`. The index that it gives is what `subset`, `split_by_key`, `class_balanced` and `weighted` choose
+/// by; with it they know how many samples there are, where `filter` must look at each.
+///
+/// In: an indexed source, or a plan of one with stages that work on single samples (`fields`, `decode`,
+/// `map`) and annotations; a name; `f(sample)` or `f(sample, key)` with the key as a `std::string_view`,
+/// callable when const, by all workers at once. It gives a number (a whole one is kept as `std::int64_t` or
+/// `std::uint64_t`, a floating one as a double), an enumerator, or a text. `path` is a file, or a folder that
+/// is there, in which the file is called NAME.penstock-values.
+/// Out: a `derived_index`, mapped. The same bytes on any number of workers.
+///
+/// Where the file is there, of this name and of this state of the dataset (its fingerprint), nothing is read
+/// but the file. What f does cannot be seen: the name stands for it, and for the stages; give another
+/// function another name. A file of another state of the dataset, or one that is damaged, is made again, and
+/// `origin()`
+/// says so; with `.rebuild = false` it is an error.
+/// It is written under a temporary name, flushed to the disk and renamed: it is whole or not there, and what
+/// a killed process leaves the next one removes. Of several processes that want it one makes it, the others
+/// wait (`flock` on a file beside it, which goes again).
+/// Cost: one pass over the dataset, in parallel; 16 bytes a sample in memory meanwhile. Throws what the chain
+/// and f throw; `errc::io` where the file cannot be written; `errc::format` where there is a file that is no
+/// derived index, or of a newer version or of another type; `errc::argument` where it is of another name.
+///
+///     auto label = derive(source | fields<"cls"> | decode<integer>, "label",
+///                         [](std::int64_t n) { return n; }, "/data/train");
+///     auto loader = source | class_balanced(label, 7) | batch(256);
+template <class Source, class... Stages, class F>
+[[nodiscard]] auto derive(const plan<Source, Stages...>& p, std::string_view name, const F& f,
+                          const std::string& path, const derive_options& options = {}) {
+  static_assert(
+      indexed_source<Source>,
+      "penstock: derive numbers the samples of a source with an index, and this one can only be read "
+      "forward");
+  static_assert((detail::derivable_stage<Stages> && ...),
+                "penstock: derive wants the samples as the source has them; leave out orders, filters, batch "
+                "and what follows it");
+  using reader = typename Source::reader;
+  detail::derive_stage<F, reader> last{&f, nullptr};
+  if constexpr (detail::reader_with_keys<reader>)
+    last.reader = std::shared_ptr<const reader>(new const reader(p.source().open()));
+  const auto whole = p | last;
+  using T = std::remove_cvref_t<typename std::remove_cvref_t<decltype(whole)>::element>;
+
+  if (name.empty())
+    throw error(errc::argument, "a derived index must have a name, such as \"label\"").in_stage("derive");
+  const std::uint64_t dataset = p.source().fingerprint(), samples = p.source().size();
+  const std::string place = detail::derived_path(path, name);
+  auto found = detail::find_index<T>(place, name, dataset, samples, options);
+  if (!found.file) {
+    const derived_from origin = found.origin;
+    const detail::making_turn turn(place);
+    found = detail::find_index<T>(place, name, dataset, samples, options);
+    if (!found.file) {
+      detail::make_index<T>(whole, place, name, dataset, samples);
+      found.file = detail::find_index<T>(place, name, dataset, samples, {.rebuild = false}).file;
+      found.origin = origin;
+    }
+  }
+  if (!found.file)
+    throw error(errc::io, "the derived index was removed while it was made; make it again").in_file(place);
+  return derived_index<T>(std::move(found.file), found.origin);
+}
+/// The same for a source alone.
+template <indexed_source Source, class F>
+[[nodiscard]] auto derive(const Source& source, std::string_view name, const F& f, const std::string& path,
+                          const derive_options& options = {}) {
+  return derive(plan<Source>(source), name, f, path, options);
 }
 
 }  // namespace penstock::inline v0_1
@@ -14377,75 +17366,6 @@ template <class Source, class... Stages>
     text += "host";
   return text + "\n";
 }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/concepts.hpp
-
-/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
-/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
-/// workers share.
-namespace penstock::inline v0_1 {
-
-/// Stands for a sink when a concept asks whether something can be evaluated.
-struct any_sink {
-  template <class T>
-  void operator()(T&&) const {}
-};
-
-/// A source of which any sample may be evaluated, from many threads, in any order.
-///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
-///   size()                        samples per epoch
-///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
-///   source_name                   how it is called in messages
-///   describe()                    one line
-///   fingerprint()                 changes when the dataset changes
-///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
-///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
-/// A reader may also have:
-///   key(index) -> std::string     the sample's key
-///   will_need(index)              a hint that the sample is read soon; never throws
-///   bytes_per_sample() -> u64     mean payload, for the choice of grains
-/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
-///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
-/// and the source may have
-///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
-template <class S>
-concept indexed_source =
-    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
-    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
-      typename S::element;
-      { s.size() } -> std::same_as<std::uint64_t>;
-      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
-      { s.describe() } -> std::convertible_to<std::string>;
-      { s.fingerprint() } -> std::same_as<std::uint64_t>;
-      { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
-      r.evaluate(p, w, any_sink{});
-    };
-
-/// A source that can only be read from its beginning, by one thread at a time.
-///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
-///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
-/// A source whose `seekable` is true can be resumed; its reader also has
-///   mark() -> source_mark         what was given of the shard at hand
-///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
-template <class S>
-concept forward_source =
-    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
-    requires(const S& s, typename S::reader& r, typename S::element& e) {
-      { s.describe() } -> std::convertible_to<std::string>;
-      { s.fingerprint() } -> std::same_as<std::uint64_t>;
-      { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
-      { r.next(e) } -> std::same_as<bool>;
-      r.rewind(std::uint64_t{});
-    };
-
-/// A dataset: indexed, or read forward.
-template <class S>
-concept source = indexed_source<S> || forward_source<S>;
 
 }  // namespace penstock::inline v0_1
 
@@ -14631,6 +17551,8 @@ template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
   using feed_type = direct_feed<Plan>;
+  static constexpr bool repeats =
+      std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -14753,10 +17675,10 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index))
+          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
-        if (made_.sampled || i % 4096 == 0) {
+        if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
           if (!back || *back != position{epoch_, ordinal(index)})
             violation(
@@ -14911,9 +17833,10 @@ class prover {
 }  // namespace detail
 
 /// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once; each global step is the same set of positions, every one with exactly one rank; all ranks have the
-/// same number of steps, and parts that differ by at most one slot; a state of one topology is the same place
-/// on the next. Counts what is dropped, padded and left out, and the shards that each node touches.
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples); each global step is the same
+/// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
+/// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
+/// padded and left out, and the shards that each node touches.
 ///
 /// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
@@ -16917,86 +19840,6 @@ template <class = void>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/concepts.hpp
-
-/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
-/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
-/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
-namespace penstock::inline v0_1 {
-
-/// The number of an object in a session: the place of its name in `storage.names()`.
-using object_id = std::uint32_t;
-
-/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
-/// the ETag).
-struct object_signature {
-  std::uint64_t size = 0;
-  std::uint64_t stamp = 0;
-  friend auto operator<=>(const object_signature&, const object_signature&) = default;
-};
-
-/// One range of one object and where its bytes shall go.
-struct read_request {
-  object_id object = 0;
-  std::uint64_t offset = 0;
-  mutable_bytes into;
-};
-
-/// What a run reads through. All members may be called from many threads at once.
-///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
-///   signature(id)                   its size and stamp
-///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
-///                                   that names object and offset
-///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
-///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
-///                                   returns; `error` is null on success. `requests` must live until the last call
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
-///   confirm(id)                     only where views may turn out to be no good; see `confirm`
-///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
-template <class S>
-concept storage_session =
-    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
-             void (*done)(std::size_t, std::exception_ptr)) {
-      { s.size(id) } -> std::same_as<std::uint64_t>;
-      { s.signature(id) } -> std::same_as<object_signature>;
-      s.read(id, n, into);
-      s.read_many(requests, done);
-      s.will_need(id, n, n);
-      { S::views } -> std::convertible_to<bool>;
-    };
-
-/// A session that can show bytes in place: mapped files, memory.
-template <class S>
-concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
-  { s.view(id, n, n) } -> std::same_as<bytes_view>;
-};
-
-/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
-/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
-/// has been used, and also when using it failed, since bytes that were lost are the better reason.
-template <storage_session S>
-void confirm(const S& session, object_id id) {
-  if constexpr (requires { session.confirm(id); }) session.confirm(id);
-}
-
-/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
-///   names()      the objects, in order; brace patterns are expanded
-///   connect()    a session for them
-template <class S>
-concept storage = std::copy_constructible<S> && requires(const S& s) {
-  typename S::session;
-  requires storage_session<typename S::session>;
-  { s.names() } -> std::convertible_to<std::span<const std::string>>;
-  { s.connect() } -> std::same_as<typename S::session>;
-};
-
-/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
-/// file beside it.
-template <class S>
-concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/detail/stored_files.hpp
 
 /// What sources of plain files share: the files as the plan saw them, the files of a run, and arrays in them
@@ -18605,6 +21448,61 @@ static_assert(indexed_source<npy_row_source<float, mapped_file>>, "npy_row_sourc
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/shard_names.hpp
+
+namespace penstock::inline v0_1 {
+
+/// For each sample of a dataset the name of its shard, as the source was given it: values for `subset` and
+/// `split_by_key`, which cost nothing a sample, since a predicate is asked once a shard.
+///
+/// Made by `shard_names(source)`, of a source with a manifest: `webdataset`, `lines` and the token files. A
+/// value; holds a share of the manifest. A look-up is logarithmic in the number of shards. Free for all
+/// threads.
+template <class = void>
+class basic_shard_name_values {
+ public:
+  using value_type = std::string_view;
+
+  basic_shard_name_values(penstock::manifest shards, std::uint64_t dataset)
+      : shards_(std::move(shards)), dataset_(dataset) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return shards_.samples(); }
+  [[nodiscard]] std::string_view operator[](std::uint64_t i) const noexcept {
+    return shards_.shards()[shards_.locate(i).shard].name;
+  }
+  /// The first sample of the next shard.
+  [[nodiscard]] std::uint64_t same_until(std::uint64_t i) const noexcept {
+    const auto place = shards_.locate(i);
+    return place.first + shards_.shards()[place.shard].samples;
+  }
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards_.fingerprint(); }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"the names of ", shards_.shards().size(), " shards"});
+  }
+
+ private:
+  penstock::manifest shards_;
+  std::uint64_t dataset_;
+};
+using shard_name_values = basic_shard_name_values<>;
+
+/// The name of each sample's shard: a tag that needs no look at the samples.
+///
+///     auto loader = source | subset(shard_names(source), [](std::string_view name) {
+///       return name.find("/night/") != name.npos;
+///     }) | shuffle(7, window(16));
+template <class Source>
+  requires requires(const Source& s) {
+    { s.manifest() } -> std::convertible_to<const manifest&>;
+    { s.fingerprint() } -> std::same_as<std::uint64_t>;
+  }
+[[nodiscard]] shard_name_values shard_names(const Source& source) {
+  return {source.manifest(), source.fingerprint()};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/member_name.hpp
 
 namespace penstock::inline v0_1 {
@@ -18665,197 +21563,6 @@ struct split_path {
   }
   return lowered;
 }
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/shard_index.hpp
-
-/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
-/// described in docs/index.md: fixed-width little-endian tables, read in place.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
-/// attackers.
-[[nodiscard]] inline std::uint64_t checksum(bytes_view bytes) noexcept {
-  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
-  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
-  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
-  const std::size_t size = bytes.size();
-  std::size_t at = 0;
-  for (; size - at >= 32; at += 32) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
-    }
-  }
-  std::uint64_t sum = size;
-  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
-  for (; at < size; at += 8) {
-    std::array<std::byte, 8> last{};
-    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
-    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
-  }
-  return sum;
-}
-
-/// The first 128 bytes: what a plan needs to know of a shard.
-struct index_header {
-  static constexpr std::size_t size = 128;
-  static constexpr std::string_view magic = "PENSTIDX";
-  static constexpr std::uint32_t version = 1;
-
-  std::uint64_t shard_size = 0;
-  std::uint64_t shard_stamp = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t members = 0;
-  std::uint64_t suffixes = 0;
-  std::uint64_t suffix_bytes = 0;
-  std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;  ///< bytes in all members
-  std::uint64_t content = 0;  ///< checksum of everything after the header
-
-  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
-  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
-  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
-  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
-  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
-
-  void store(std::byte* to) const noexcept {
-    std::memset(to, 0, size);
-    std::memcpy(to, magic.data(), magic.size());
-    store_little<std::uint32_t>(to + 8, version);
-    store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-    std::byte* field = to + 16;
-    for (const std::uint64_t value :
-         {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
-      store_little<std::uint64_t>(field, value);
-      field += 8;
-    }
-    store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
-  }
-
-  /// Nothing where the bytes are no header of this version, or were damaged.
-  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept {
-    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
-      return std::nullopt;
-    const std::byte* from = bytes.data();
-    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
-      return std::nullopt;
-    if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
-    index_header h;
-    const std::byte* field = from + 16;
-    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
-                                 &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
-      *value = load_little<std::uint64_t>(field);
-      field += 8;
-    }
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-        h.key_bytes > most) {
-      return std::nullopt;
-    }
-    // The tables are looked at when a sample is asked for, which nobody does where there are none.
-    const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
-    if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
-    return h;
-  }
-};
-
-/// The tables of an index, in place. The bytes belong to somebody else.
-class shard_index {
- public:
-  shard_index() = default;
-
-  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
-  /// are no such index.
-  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept {
-    const auto header = index_header::load(bytes);
-    if (!header || bytes.size() != header->file_size()) return std::nullopt;
-    if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
-    shard_index index;
-    index.header_ = *header;
-    index.base_ = bytes.data();
-    index.members_ = bytes.data() + header->members_at();
-    index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
-    index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
-    index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
-    if (!index.consistent()) return std::nullopt;
-    return index;
-  }
-
-  [[nodiscard]] const index_header& header() const noexcept { return header_; }
-  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
-  }
-  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
-    return first_member(sample + 1);
-  }
-  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
-    const std::uint32_t begin = key_begin(sample);
-    return {keys_ + begin, key_begin(sample + 1) - begin};
-  }
-  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
-    return (place(member) >> 24) * 512;
-  }
-  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
-  }
-  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
-    return offset(member) + size(member);
-  }
-  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
-    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
-  }
-  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    const std::uint32_t number = suffix_number(member);
-    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
-    return {suffixes_ + begin, suffix_end(number) - begin};
-  }
-
- private:
-  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
-  }
-  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
-  }
-  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
-    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
-  }
-
-  [[nodiscard]] bool consistent() const noexcept {
-    if (first_member(0) != 0 || key_begin(0) != 0) return false;
-    for (std::uint64_t i = 0; i < header_.samples; ++i) {
-      if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
-    }
-    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
-      return false;
-    std::uint32_t before = 0;
-    for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
-      if (suffix_end(i) < before) return false;
-      before = suffix_end(i);
-    }
-    if (before != header_.suffix_bytes) return false;
-    std::uint64_t end = 0, payload = 0;
-    for (std::uint32_t i = 0; i < header_.members; ++i) {
-      if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
-          size(i) > header_.shard_size - offset(i)) {
-        return false;
-      }
-      end = offset(i) + size(i);
-      payload += size(i);
-    }
-    return payload == header_.payload;
-  }
-
-  index_header header_;
-  const std::byte* base_ = nullptr;
-  const std::byte* members_ = nullptr;
-  const std::byte* suffix_ends_ = nullptr;
-  const char* suffixes_ = nullptr;
-  const char* keys_ = nullptr;
-};
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -19513,277 +22220,6 @@ template <storage_session Session>
     confirm(session, id);
     e.in_file(name);
     throw;
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/output_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// A descriptor that is closed when it goes.
-class owned_descriptor {
- public:
-  owned_descriptor() = default;
-  explicit owned_descriptor(int value) noexcept : value_(value) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~owned_descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-/// A file that appears under its name when it is complete, or not at all.
-///
-/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
-/// a commit the temporary file is removed.
-template <class = void>
-class basic_output_file {
- public:
-  explicit basic_output_file(std::string path)
-      : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
-    opened_ = owned_descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (opened_.get() < 0) throw failure("create");
-  }
-  basic_output_file(basic_output_file&& other) noexcept
-      : path_(std::move(other.path_)),
-        temporary_(std::exchange(other.temporary_, {})),
-        opened_(std::move(other.opened_)),
-        pending_(std::move(other.pending_)),
-        size_(other.size_) {}
-  basic_output_file& operator=(basic_output_file&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(temporary_, other.temporary_);
-    std::swap(opened_, other.opened_);
-    std::swap(pending_, other.pending_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~basic_output_file() {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  void write(bytes_view bytes) {
-    size_ += bytes.size();
-    if (bytes.size() < together - pending_.size()) {
-      if (pending_.capacity() == 0) {
-        pending_.resize_for_overwrite(together);
-        pending_.clear();
-      }
-      pending_.append(bytes);
-      return;
-    }
-    flush();
-    write_out(bytes);
-  }
-
-  /// Makes the file complete and visible. What it then is.
-  object_signature commit() {
-    flush();
-    struct stat status {};
-    if (::fsync(opened_.get()) != 0 || ::fstat(opened_.get(), &status) != 0) throw failure("write");
-    if (::close(opened_.release()) != 0) throw failure("write");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-      throw failure("rename the finished file to its name");
-    temporary_.clear();
-    return {size_, static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                       static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
-  }
-
- private:
-  static constexpr std::size_t together = std::size_t{1} << 20;
-
-  static std::string unique_ending() {
-    static std::atomic<std::uint64_t> count{0};
-    const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-    const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
-    return detail::text({::getpid(), "-", drawn});
-  }
-
-  void flush() {
-    write_out(pending_.view());
-    pending_.clear();
-  }
-
-  void write_out(bytes_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(opened_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw failure("write");
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-
-  [[nodiscard]] error failure(std::string_view doing) const {
-    const int code = errno;
-    return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
-  }
-
-  std::string path_;
-  std::string temporary_;
-  owned_descriptor opened_;
-  buffer pending_;
-  std::uint64_t size_ = 0;
-};
-using output_file = basic_output_file<>;
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/index_file.hpp
-
-/// Index files beside their shards.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-template <class = void>
-[[nodiscard]] std::string index_path(const std::string& shard) {
-  return shard + ".penstock-index";
-}
-
-enum class index_state { good, missing, unreadable, damaged, stale };
-
-[[nodiscard]] inline const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is in order";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
-}
-
-inline bool read_all(int from, mutable_bytes into) noexcept {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-/// An open index file and its size.
-struct opened_index {
-  owned_descriptor number;
-  std::uint64_t size = 0;
-  index_state state = index_state::good;
-
-  explicit opened_index(const std::string& path)
-      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (number.get() < 0) {
-      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
-    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      state = index_state::unreadable;
-    } else {
-      size = static_cast<std::uint64_t>(status.st_size);
-    }
-  }
-};
-
-/// Reads the header of the index beside `shard`, and nothing else of it.
-template <class = void>
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
-                                                              object_signature expected) {
-  const opened_index file_of_index(index_path(shard));
-  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
-  std::array<std::byte, index_header::size> head;
-  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
-    return {index_state::damaged, {}};
-  const auto header = index_header::load(head);
-  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_signature{header->shard_size, header->shard_stamp} != expected)
-    return {index_state::stale, *header};
-  return {index_state::good, *header};
-}
-
-/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
-template <class = void>
-class basic_loaded_index {
- public:
-  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
-  /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_file(const std::string& shard) {
-    const opened_index file_of_index(index_path(shard));
-    if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
-    const auto size = static_cast<std::size_t>(file_of_index.size);
-    void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
-    if (where != MAP_FAILED) {
-      const bytes_view mapped(static_cast<const std::byte*>(where), size);
-      made->mapped_ = mapped;
-      return checked(std::move(made), mapped);
-    }
-    std::shared_ptr<buffer> copy(new buffer(size));
-    if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
-    return from_buffer(std::move(copy));
-  }
-
-  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
-    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
-    const bytes_view view = bytes->view();
-    made->owned_ = std::move(bytes);
-    return checked(std::move(made), view);
-  }
-
-  basic_loaded_index(const basic_loaded_index&) = delete;
-  basic_loaded_index& operator=(const basic_loaded_index&) = delete;
-  ~basic_loaded_index() {
-    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
-  }
-
-  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
-
- private:
-  basic_loaded_index() = default;
-
-  static std::unique_ptr<basic_loaded_index> checked(std::unique_ptr<basic_loaded_index> made,
-                                                     bytes_view bytes) {
-    const auto tables = shard_index::over(bytes);
-    if (!tables) return nullptr;
-    made->tables_ = *tables;
-    return made;
-  }
-
-  shard_index tables_;
-  bytes_view mapped_;
-  std::shared_ptr<const buffer> owned_;
-};
-using loaded_index = basic_loaded_index<>;
-
-/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
-/// written.
-template <class = void>
-bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
-  try {
-    output_file out(index_path(shard));
-    out.write(bytes);
-    out.commit();
-    return true;
-  } catch (...) {
-    return false;
   }
 }
 
@@ -21469,159 +23905,6 @@ class shard_stream {
   buffer window_;  // as it is in the archive
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;  // of window_[at_]
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/unpacked_copy.hpp
-
-/// Unpacked copies of packed files, each with a record of what it is a copy of.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// Size and time of change of a regular file; nothing where there is none.
-[[nodiscard]] inline std::optional<object_signature> signature_of_file(const std::string& path) noexcept {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return object_signature{static_cast<std::uint64_t>(status.st_size),
-                          static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
-}
-
-/// What a copy was made from and what it was then. 64 bytes, described in docs/index.md.
-struct copy_record {
-  static constexpr std::size_t size = 64;
-  static constexpr std::string_view magic = "PENSTCPY";
-  static constexpr std::uint32_t version = 1;
-
-  object_signature packed;
-  object_signature copy;
-
-  [[nodiscard]] std::array<std::byte, size> bytes() const noexcept {
-    std::array<std::byte, size> to{};
-    std::memcpy(to.data(), magic.data(), magic.size());
-    store_little<std::uint32_t>(to.data() + 8, version);
-    store_little<std::uint32_t>(to.data() + 12, static_cast<std::uint32_t>(size));
-    store_little<std::uint64_t>(to.data() + 16, packed.size);
-    store_little<std::uint64_t>(to.data() + 24, packed.stamp);
-    store_little<std::uint64_t>(to.data() + 32, copy.size);
-    store_little<std::uint64_t>(to.data() + 40, copy.stamp);
-    store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
-    return to;
-  }
-  /// Nothing where the bytes are no whole record of this version.
-  [[nodiscard]] static std::optional<copy_record> load(bytes_view from) noexcept {
-    if (from.size() != size) return std::nullopt;
-    const auto number = [from](std::size_t at) { return load_little<std::uint64_t>(from.data() + at); };
-    const copy_record made{{number(16), number(24)}, {number(32), number(40)}};
-    const auto same = made.bytes();
-    if (std::memcmp(same.data(), from.data(), size) != 0) return std::nullopt;
-    return made;
-  }
-};
-
-/// The folder of a path: "." where it names none.
-[[nodiscard]] inline std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-[[nodiscard]] inline std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-/// Where the copy of a packed file is kept: beside it, or in `folder`, in a part of it that is named after
-/// the packed file's own folder, so that files of one name do not meet. The copy's name is the same wherever
-/// the dataset is.
-[[nodiscard]] inline std::string copy_path(const std::string& packed, const std::string& folder) {
-  constexpr std::string_view ending = ".penstock-unpacked";
-  if (folder.empty()) return packed + std::string(ending);
-  const std::string own = folder_of(packed);
-  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(own.c_str(), nullptr), &std::free);
-  penstock::fingerprint mark;
-  mark.add("unpacked", whole ? std::string_view(whole.get()) : std::string_view(own));
-  std::string part(16, '0');
-  for (std::size_t i = 0; i < part.size(); ++i)
-    part[i] = "0123456789abcdef"[mark.value() >> (60 - 4 * i) & 15];
-  return detail::text({folder, "/", part, "/", name_of(packed), ending});
-}
-
-/// Makes a folder and those above it that are missing. 0, or the system's number for what went wrong.
-[[nodiscard]] inline int make_folders(const std::string& path) {
-  for (std::size_t end = 0; end < path.size();) {
-    end = std::min(path.find('/', end + 1), path.size());
-    if (::mkdir(path.substr(0, end).c_str(), 0777) != 0 && errno != EEXIST) {
-      const int code = errno;
-      struct stat status {};
-      if (::stat(path.substr(0, end).c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return code;
-    }
-  }
-  return 0;
-}
-[[nodiscard]] inline std::string record_path(const std::string& copy) { return copy + ".record"; }
-
-/// Whether `copy` is there, as it was when it was made, and made of this state of the packed file.
-[[nodiscard]] inline bool copy_is_current(int record, const std::string& copy, object_signature packed) {
-  std::array<std::byte, copy_record::size> bytes{};
-  if (!read_all(record, bytes)) return false;
-  const auto said = copy_record::load(bytes);
-  return said && said->packed == packed && signature_of_file(copy) == said->copy;
-}
-[[nodiscard]] inline bool copy_is_current(const std::string& copy, object_signature packed) {
-  const owned_descriptor record(::open(record_path(copy).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
-}
-
-/// The right to make a copy: one at a time, of all threads and processes of the machine. Ends with the
-/// process, however that ends. The copy appears by renaming, so that without locks work would be done twice,
-/// and no more.
-class copy_turn {
- public:
-  /// Waits for the others.
-  explicit copy_turn(std::string copy) : copy_(std::move(copy)) {
-    const std::string name = record_path(copy_);
-    opened_ = owned_descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
-    if (opened_.get() < 0) throw failure("create", name);
-    while (::flock(opened_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) throw failure("lock", name);
-    }
-  }
-
-  [[nodiscard]] bool current(object_signature packed) const {
-    return copy_is_current(opened_.get(), copy_, packed);
-  }
-  /// Says that there is no copy, and removes what is left of earlier ones.
-  void begin() const {
-    if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
-    const std::string folder = folder_of(copy_), start = name_of(copy_) + ".tmp-";
-    const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
-    if (!listed) return;
-    while (const dirent* const entry = ::readdir(listed.get())) {
-      const std::string name(static_cast<const char*>(entry->d_name));
-      if (name.starts_with(start)) ::unlink((folder + "/" + name).c_str());
-    }
-  }
-  /// Says what the copy is of. The copy's name must be on the disk before.
-  void finish(const copy_record& record) const {
-    const owned_descriptor parent(::open(folder_of(copy_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-    if (parent.get() >= 0) (void)::fsync(parent.get());
-    const auto bytes = record.bytes();
-    if (::pwrite(opened_.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()) ||
-        ::fsync(opened_.get()) != 0) {
-      throw failure("write", record_path(copy_));
-    }
-  }
-
- private:
-  [[nodiscard]] static error failure(std::string_view doing, const std::string& path) {
-    const int code = errno;
-    return error(errc::io, {"cannot ", doing,
-                            " the record of an unpacked copy: ", std::generic_category().message(code),
-                            "; name a folder that may be written in unpacked_options::folder"})
-        .in_file(path);
-  }
-
-  std::string copy_;
-  owned_descriptor opened_;
 };
 
 }  // namespace detail::tar

@@ -87,6 +87,19 @@ TEST_CASE("names: every stage and annotation can be written without its namespac
   CHECK(samples_of(from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch | batch(2)) == 3);
 }
 
+TEST_CASE("names: parts of a dataset too") {
+  const penstock_test::temp_dir dir;
+  const auto source = from(numbers(60));
+  const auto last = derive(
+      source, "last", [](int x) { return x % 10; }, dir.path().string());
+  CHECK(samples_of(source | split(0.5, 1) | fold(0, 3, 1).rest() | subset(last, between(0, 9)) | batch(4)) ==
+        20);
+  CHECK(samples_of(source | subset(last, one_of({1, 2})) | batch(4)) == 12);
+  CHECK(samples_of(source | split_by_key(last, 0.5, 1) | subset(last, equals(3)) | batch(4)) <= 6);
+  CHECK(samples_of(source | class_balanced(last, 1) | batch(4)) == 60);
+  CHECK(samples_of(source | weighted(sample_list(numbers(60)), 1, {.draws = 8}) | batch(4)) == 8);
+}
+
 TEST_CASE("names: sources, fields and codecs too") {
   const penstock_test::temp_dir dir;
   penstock_test::raw_tar().member("a.cls", "1").member("a.txt", "x").end().save((dir / "s.tar").string());

@@ -2,12 +2,19 @@
 
 #include <penstock/run/proof.hpp>
 
+#include <penstock/order/class_balanced.hpp>
 #include <penstock/order/distributed_sampler.hpp>
+#include <penstock/order/fold.hpp>
 #include <penstock/order/repeat.hpp>
+#include <penstock/order/sample_list.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
+#include <penstock/order/split.hpp>
+#include <penstock/order/split_by_key.hpp>
+#include <penstock/order/subset.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/order/weighted.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
@@ -111,6 +118,30 @@ TEST_CASE("run/proof: plans that keep their promise") {
   CHECK(holds(source | ps::shuffle(1) | ps::global_batch(64)).sampled);
   options.epochs = 1;
   CHECK(holds(source | ps::shuffle(3) | ps::repeat() | ps::global_batch(64)).sampled);
+}
+
+TEST_CASE("run/proof: parts of a dataset keep it too, and may repeat samples only where they say so") {
+  std::vector<int> labels;
+  for (int i = 0; i < 5000; ++i) labels.push_back(i * i % 11);
+  const ps::sample_list label(labels);
+  const auto source = ps::generated(5000, identity);
+  const auto holds = [&](const auto& stage) {
+    const ps::proof found =
+        ps::prove(source | stage | ps::global_batch(64), many, {.epochs = 3, .threads = 2});
+    INFO(to_string(found));
+    CHECK(found.holds());
+    return found;
+  };
+  CHECK(holds(ps::split(0.9, 7)).left_out == 500);
+  CHECK(holds(ps::split(0.9, 7).rest()).left_out == 4500);
+  CHECK(holds(ps::fold(1, 5, 7)).left_out == 4000);
+  const auto some = ps::subset(label, ps::one_of({1, 3}));
+  CHECK(holds(some).left_out == 5000 - some.size());
+  const auto groups = ps::split_by_key(label, 0.5, 1);
+  CHECK(holds(groups).left_out == 5000 - groups.size());
+  CHECK(holds(ps::class_balanced(label, 1)).left_out == 0);
+  CHECK(holds(ps::class_balanced(label, 1, ps::per_class::smallest)).left_out != 0);
+  CHECK(holds(ps::weighted(label, 1)).left_out != 0);
 }
 
 TEST_CASE("run/proof: lanes keep a node in its part of the shards") {

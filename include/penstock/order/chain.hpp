@@ -22,6 +22,8 @@ namespace detail {
 
 template <class Order>
 concept epoch_changing = requires { requires Order::changes_epoch; };
+template <class Order>
+concept repeating = requires { requires Order::repeats; };
 
 /// The bound orders of one stage, for consecutive epochs.
 template <class Bound>
@@ -147,6 +149,9 @@ class order_chain {
     std::uint64_t epoch_ = 0;
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
+
+  /// Whether a sample may stand at several positions of an epoch.
+  static constexpr bool repeats = (detail::repeating<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 

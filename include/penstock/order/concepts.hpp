@@ -16,6 +16,34 @@
 /// Which sample is next: orders are arithmetic on positions, and every one of them can be turned round.
 namespace penstock::inline v0_1 {
 
+/// Which samples of the source stand before a stage, where that is the same in every epoch: for stages that
+/// need to know something of each sample, such as `subset`. Immutable, free for all threads; used while an
+/// order is made, and not for samples.
+class source_places {
+ public:
+  using look_up = std::uint64_t (*)(const void*, std::uint64_t);
+
+  /// Position i is sample i of the dataset with this fingerprint (0: not known) and so many samples.
+  source_places(std::uint64_t dataset, std::uint64_t samples) noexcept
+      : dataset_(dataset), samples_(samples) {}
+  /// Position i is what `find(owner, i)` gives.
+  source_places(const source_places& before, look_up find, std::shared_ptr<const void> owner) noexcept
+      : dataset_(before.dataset_), samples_(before.samples_), find_(find), owner_(std::move(owner)) {}
+
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
+  /// Whether position i is sample i.
+  [[nodiscard]] bool as_stored() const noexcept { return find_ == nullptr; }
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t index) const {
+    return find_ == nullptr ? index : find_(owner_.get(), index);
+  }
+
+ private:
+  std::uint64_t dataset_, samples_;
+  look_up find_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
 /// What an order stage sees of the stage before it.
 struct order_input {
   /// Positions per epoch.
@@ -23,12 +51,33 @@ struct order_input {
   /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then
   /// there is one shard.
   std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
+  /// Which samples of the source these are. Null where it is not known, or another in every epoch. A stage
+  /// that wants it says `static constexpr bool wants_places = true`.
+  std::shared_ptr<const source_places> places = nullptr;
 };
 
 /// A run of positions, both ends included, ordered by epoch and then by index.
 struct position_range {
   position first;
   position last;
+};
+
+/// A value for every sample of a dataset: its label, its weight, the patient it belongs to.
+///   value_type       what a value is: a number, or std::string_view
+///   size()           samples
+///   v[i]             the value of sample i, in the order of the source; any thread
+///   dataset()        the fingerprint of the dataset, 0 where it is not known
+///   fingerprint()    changes when a value does
+///   describe()       a few words for people
+/// Cheap to copy. It may have `same_until(i)`: the first sample behind i that may have another value.
+template <class V>
+concept sample_values = std::copy_constructible<V> && requires(const V& v, std::uint64_t i) {
+  typename V::value_type;
+  { v[i] } -> std::convertible_to<typename V::value_type>;
+  { v.size() } -> std::same_as<std::uint64_t>;
+  { v.dataset() } -> std::same_as<std::uint64_t>;
+  { v.fingerprint() } -> std::same_as<std::uint64_t>;
+  { v.describe() } -> std::convertible_to<std::string>;
 };
 
 /// An order that is fixed for one epoch: the position before the stage, from the index after it.
@@ -48,7 +97,8 @@ concept bound_order =
 /// keeps those before it);
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it.
+/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;

@@ -3,6 +3,7 @@
 
 #include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +27,9 @@ class skip_order {
   };
 
   skip_order(order_input in, std::uint64_t count)
-      : skipped_(std::min(in.size, count)), size_(in.size - skipped_) {
+      : skipped_(std::min(in.size, count)),
+        size_(in.size - skipped_),
+        places_(detail::places_behind(in.places, bound{0, skipped_})) {
     if (!in.starts || skipped_ == 0) {
       starts_ = std::move(in.starts);
       return;
@@ -39,7 +42,7 @@ class skip_order {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
   [[nodiscard]] position_range reach(position_range after) const noexcept {
     after.first.index += skipped_;
@@ -55,6 +58,7 @@ class skip_order {
   std::uint64_t skipped_;
   std::uint64_t size_;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
 };
 
 /// The stage `skip(n)`.

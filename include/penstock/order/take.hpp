@@ -23,7 +23,8 @@ class take_order {
     [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
   };
 
-  take_order(order_input in, std::uint64_t count) : size_(std::min(in.size, count)) {
+  take_order(order_input in, std::uint64_t count)
+      : size_(std::min(in.size, count)), places_(std::move(in.places)) {
     if (!in.starts || size_ == in.size) {
       starts_ = std::move(in.starts);
       return;
@@ -39,7 +40,7 @@ class take_order {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_}; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
   [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
@@ -50,6 +51,7 @@ class take_order {
  private:
   std::uint64_t size_;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::shared_ptr<const source_places> places_;
 };
 
 /// The stage `take(n)`.

@@ -77,6 +77,13 @@ struct bad_samples_of<Stages, true> {
   using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
 };
 
+template <class Stage>
+inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
+template <class Orders>
+inline constexpr bool any_wants_places = false;
+template <class... Stages>
+inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -117,8 +124,11 @@ struct plan_parts {
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
-  return detail::chain_of_orders({p.source().size(), p.source().starts()},
-                                 detail::orders_between<0, parts::first_orders_end>(p.stages()));
+  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+  order_input in{p.source().size(), p.source().starts()};
+  if constexpr (detail::any_wants_places<decltype(orders)>)
+    in.places.reset(new source_places(p.source().fingerprint(), in.size));
+  return detail::chain_of_orders(std::move(in), orders);
 }
 
 /// The world that a plan's `shard` recorded.

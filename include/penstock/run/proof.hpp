@@ -75,6 +75,8 @@ template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
   using feed_type = direct_feed<Plan>;
+  static constexpr bool repeats =
+      std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -197,10 +199,10 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index))
+          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
-        if (made_.sampled || i % 4096 == 0) {
+        if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
           if (!back || *back != position{epoch_, ordinal(index)})
             violation(
@@ -355,9 +357,10 @@ class prover {
 }  // namespace detail
 
 /// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once; each global step is the same set of positions, every one with exactly one rank; all ranks have the
-/// same number of steps, and parts that differ by at most one slot; a state of one topology is the same place
-/// on the next. Counts what is dropped, padded and left out, and the shards that each node touches.
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples); each global step is the same
+/// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
+/// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
+/// padded and left out, and the shards that each node touches.
 ///
 /// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.

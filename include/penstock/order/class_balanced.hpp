@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/classes.hpp>
+#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/permutation.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// How many samples of each class `class_balanced` gives in an epoch.
+enum class per_class {
+  /// as many as the largest class has; smaller ones are gone through again, each time in a new order
+  largest,
+  smallest  ///< as many as the smallest class has; larger ones go on in the next epoch
+};
+
+/// The order of `class_balanced(values, seed)`.
+template <class = void>
+class basic_class_balanced_order {
+ public:
+  static constexpr bool repeats = true;
+
+  struct bound {
+    std::uint64_t epoch = 0, seed = 0, each = 1;
+    permutation mixed;
+    detail::divider by_each;
+    std::shared_ptr<const detail::classes> groups;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      const auto [group, draw] = by_each(mixed(index));
+      const std::uint64_t all = groups->size(group), number = epoch * each + draw;
+      const permutation pass(all, pass_key(seed, group, number / all));
+      return {epoch, groups->member(group, pass(number % all))};
+    }
+  };
+
+  basic_class_balanced_order(std::shared_ptr<const detail::classes> groups, std::uint64_t seed, per_class how)
+      : groups_(std::move(groups)),
+        seed_(seed),
+        each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
+    if (each_ != 0 && groups_->count() > most / each_) {
+      throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
+                                " samples each is longer than 2^62 positions; write per_class::smallest"})
+          .in_stage("class_balanced");
+    }
+    size_ = groups_->count() * each_;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
+      throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples a class is beyond 64 bits"})
+          .in_stage("class_balanced");
+    }
+    return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};
+  }
+  /// Where a sample stands first in the epoch; nothing where it does not come in it.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const auto found = groups_->find(upstream.index);
+    if (!found) return std::nullopt;
+    const permutation mix = mixed(upstream.epoch);
+    const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
+    std::optional<position> lowest;
+    for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
+      const permutation order(all, pass_key(seed_, found->group, pass));
+      const std::uint64_t number = pass * all + order.inverse(found->member);
+      if (number < first || number - first >= each_) continue;
+      const std::uint64_t index = mix.inverse(found->group * each_ + (number - first));
+      if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
+    }
+    return lowest;
+  }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+  [[nodiscard]] static std::uint64_t pass_key(std::uint64_t seed, std::uint64_t group,
+                                              std::uint64_t pass) noexcept {
+    return mix64(mix64(seed ^ 0x636c617373u) ^ mix64(mix64(group) + pass));
+  }
+  [[nodiscard]] permutation mixed(std::uint64_t epoch) const {
+    return {size_, mix64(mix64(seed_ ^ 0x6d6978u) + epoch)};
+  }
+
+  std::shared_ptr<const detail::classes> groups_;
+  std::uint64_t seed_, each_, size_ = 0;
+};
+using class_balanced_order = basic_class_balanced_order<>;
+
+/// The stage `class_balanced(values, seed)`.
+template <sample_values Values>
+struct class_balanced_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "class_balanced";
+  static constexpr bool wants_places = true;
+  static_assert(!std::is_floating_point_v<typename Values::value_type>,
+                "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");
+
+  [[nodiscard]] class_balanced_order make(const order_input& in) const {
+    detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
+    return {detail::shared_classes(values, in), seed, how};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
+                         how == per_class::largest ? ")" : ", smallest)"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, how, values.fingerprint());
+  }
+
+  Values values;
+  std::uint64_t seed = 0;
+  per_class how = per_class::largest;
+};
+
+namespace detail {
+struct class_balanced_fn {
+  template <sample_values Values>
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, std::uint64_t seed,
+                                                        per_class how = per_class::largest) const {
+    return {values, seed, how};
+  }
+};
+}  // namespace detail
+
+/// Shuffles so that every class comes equally often: `class_balanced(labels, seed)`, or with
+/// `per_class::smallest`.
+///
+/// An epoch has as many positions of each class as the largest class has samples (the smallest, if that is
+/// asked for), in a new order in every epoch. Within a class no sample comes a second time before all others
+/// of it came, over epochs too: a large class of which an epoch takes a part goes on where it stood.
+/// In: values as for `subset`, whole numbers or texts; equal values are a class. Out: positions; what follows
+/// sees one shard, reads are single and random. It takes the place of `shuffle`, and stands where `subset`
+/// may, so `source | split_by_key(...) | class_balanced(...)` balances what is left.
+/// A sequencer; keeps every guarantee: a position is computed, so that ranks may change in number. Holds 4
+/// bytes a sample (8 from 2^32 on), made when the plan is opened, by sorting. A position costs a look-up and
+/// two permutations: docs/order.md. `position_of` is where a sample stands first, and takes a step for each
+/// time its class is gone through.
+/// Throws `error(errc::argument)` as `subset`. Free for all threads.
+///
+///     auto loader = source | class_balanced(label, 7) | shard(rank, world_size) | batch(256);
+inline constexpr detail::class_balanced_fn class_balanced{};
+
+}  // namespace penstock::inline v0_1

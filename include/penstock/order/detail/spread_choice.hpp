@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/random.hpp>
+#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/fraction.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace penstock::inline v0_1::detail {
+
+/// A choice of m of n positions, m <= n / 2 and n < 2^63: which ones, in ascending order, and which are left,
+/// without a table.
+///
+/// Positions are cut into blocks of 64 cells. A cell is one position, or where m is less than an eighth of n
+/// the smallest power of two with which a block has eight choices in the mean. Blocks have floor or ceil of
+/// their share, by a running sum with a start drawn from the key. Which cells of a block have a choice is
+/// drawn by Floyd's method, and then where in the cell it is. Each position is as likely as any other (but
+/// for the last cell, which may be shorter).
+class spread_choice {
+ public:
+  constexpr spread_choice() noexcept = default;
+  constexpr spread_choice(std::uint64_t n, std::uint64_t m, std::uint64_t key) noexcept
+      : n_(n), m_(m), key_(mix64(key ^ 0x73706c6974u)) {
+    if (m == 0) return;
+    const std::uint64_t density = binary_fraction(m, n);  // m / n, with 64 binary places
+    // Until a block has eight choices in the mean, or there is only one block.
+    while (density >> (58 - cell_bits_) < 8 && ((n - 1) >> cell_bits_) >= 64) ++cell_bits_;
+    const std::uint32_t block_bits = 6 + cell_bits_;
+    whole_ = density >> (64 - block_bits);
+    part_ = density << block_bits;
+    start_ = mix64(key_ ^ 0x7374617274u);
+    blocks_ = ((n - 1) >> block_bits) + 1;
+    if (blocks_ == 1) return;
+    const std::uint64_t share = density << cell_bits_;  // of a block, with 58 binary places; at most 32
+    to_block_ = binary_fraction(std::uint64_t{1} << 58, std::max(share, (std::uint64_t{1} << 58) + 1));
+    over_ = density >= std::uint64_t{1} << 63 ? ~std::uint64_t{0}
+                                              : binary_fraction(density >> 1, (~density >> 1) + 1);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
+
+  /// The position of choice i.
+  [[nodiscard]] constexpr std::uint64_t chosen(std::uint64_t i) const noexcept {
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min(multiply_high(i, to_block_), blocks_ - 1);
+    while (before_block(b) > i) --b;
+    while (before_block(b + 1) <= i) ++b;
+    std::uint64_t cells = cells_of(b);
+    for (std::uint64_t skipped = i - before_block(b); skipped != 0; --skipped) cells &= cells - 1;
+    return place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells)));
+  }
+
+  /// The position of what is left, number i.
+  [[nodiscard]] constexpr std::uint64_t left(std::uint64_t i) const noexcept {
+    if (m_ == 0) return i;
+    std::uint64_t b = blocks_ == 1 ? 0 : std::min((i + multiply_high(i, over_)) >> block_bits(), blocks_ - 1);
+    while (left_before_block(b) > i) --b;
+    while (left_before_block(b + 1) <= i) ++b;
+    std::uint64_t at = begin_of(b) + (i - left_before_block(b));
+    for (std::uint64_t cells = cells_of(b); cells != 0; cells &= cells - 1) {
+      if (place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells))) > at) break;
+      ++at;
+    }
+    return at;
+  }
+
+  [[nodiscard]] constexpr bool is_chosen(std::uint64_t at) const noexcept {
+    if (m_ == 0) return false;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    return (cells_of(b) >> cell & 1) != 0 && place_in(b, cell) == at;
+  }
+
+  /// How many choices are below a position; it may be n.
+  [[nodiscard]] constexpr std::uint64_t chosen_before(std::uint64_t at) const noexcept {
+    if (m_ == 0) return 0;
+    if (at >= n_) return m_;
+    const std::uint64_t b = at >> block_bits();
+    const auto cell = static_cast<std::uint32_t>((at - begin_of(b)) >> cell_bits_);
+    const std::uint64_t cells = cells_of(b);
+    const std::uint64_t below = cells & ((std::uint64_t{1} << cell) - 1);
+    const bool own = (cells >> cell & 1) != 0 && place_in(b, cell) < at;
+    return before_block(b) + static_cast<std::uint64_t>(std::popcount(below)) + (own ? 1 : 0);
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint32_t block_bits() const noexcept { return 6 + cell_bits_; }
+  [[nodiscard]] constexpr std::uint64_t begin_of(std::uint64_t b) const noexcept { return b << block_bits(); }
+
+  /// How many choices are in the blocks below b.
+  [[nodiscard]] constexpr std::uint64_t before_block(std::uint64_t b) const noexcept {
+    if (b >= blocks_) return m_;
+    const std::uint64_t low = b * part_;
+    return b * whole_ + multiply_high(b, part_) + (low + start_ < low ? 1 : 0);
+  }
+  [[nodiscard]] constexpr std::uint64_t left_before_block(std::uint64_t b) const noexcept {
+    return (b >= blocks_ ? n_ : begin_of(b)) - before_block(b);
+  }
+
+  /// The cells of a block that have a choice.
+  [[nodiscard]] constexpr std::uint64_t cells_of(std::uint64_t b) const noexcept {
+    const std::uint64_t count = before_block(b + 1) - before_block(b);
+    const std::uint64_t length = std::min(n_ - begin_of(b), std::uint64_t{64} << cell_bits_);
+    const std::uint64_t cells = ((length - 1) >> cell_bits_) + 1;
+    const std::uint64_t stream = mix64(key_ + b);
+    std::uint64_t mask = 0;
+    for (std::uint64_t t = cells - count; t < cells; ++t) {
+      const std::uint64_t drawn = std::uint64_t{1} << multiply_high(mix64(stream + t), t + 1);
+      mask |= (mask & drawn) == 0 ? drawn : std::uint64_t{1} << t;
+    }
+    return mask;
+  }
+  [[nodiscard]] constexpr std::uint64_t place_in(std::uint64_t b, std::uint32_t cell) const noexcept {
+    const std::uint64_t begin = begin_of(b) + (std::uint64_t{cell} << cell_bits_);
+    if (cell_bits_ == 0) return begin;
+    const std::uint64_t length = std::min(n_ - begin, std::uint64_t{1} << cell_bits_);
+    return begin + multiply_high(mix64(~key_ + (b << 6 | cell)), length);
+  }
+
+  std::uint64_t n_ = 0, m_ = 0, key_ = 0;
+  std::uint64_t blocks_ = 1;
+  std::uint64_t whole_ = 0, part_ = 0, start_ = 0;  // a block's share, and where the running sum starts
+  std::uint64_t to_block_ = 0, over_ = 0;           // for the first guess of a choice's block
+  std::uint32_t cell_bits_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail

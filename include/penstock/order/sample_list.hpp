@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/fraction.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Values in memory, one for each sample of a dataset, in the order of the source: labels or weights that the
+/// program has anyway. `T` is a number or `std::string`.
+///
+/// Nothing says which dataset they are of: only their number is checked. A `derived_index` knows its dataset.
+/// Copies share the values; free for all threads. Making one hashes them, for the fingerprint.
+///
+///     auto balanced = source | class_balanced(sample_list(labels), 7);
+template <class T>
+class sample_list {
+  static_assert((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::string>,
+                "penstock: the values of a sample_list are numbers or std::string");
+
+ public:
+  using value_type = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>;
+
+  explicit sample_list(std::vector<T> values) : values_(new const std::vector<T>(std::move(values))) {
+    class fingerprint h;
+    h.add("sample_list", values_->size());
+    for (const T& value : *values_) {
+      if constexpr (std::is_floating_point_v<T>)
+        h.add(detail::bits_of(static_cast<double>(value)));
+      else
+        h.add(value);
+    }
+    fingerprint_ = h.value();
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return values_->size(); }
+  [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
+    return (*values_)[static_cast<std::size_t>(i)];
+  }
+  /// Not known.
+  [[nodiscard]] std::uint64_t dataset() const noexcept { return 0; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  [[nodiscard]] std::string describe() const { return detail::text({"a list of ", size()}); }
+
+ private:
+  std::shared_ptr<const std::vector<T>> values_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace penstock::inline v0_1

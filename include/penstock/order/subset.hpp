@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/fraction.hpp>
+#include <penstock/order/detail/kept_list.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How a number or text of a predicate is kept, and told apart from another type's.
+template <class T>
+using kept_operand =
+    std::conditional_t<std::convertible_to<const T&, std::string_view>, std::string, std::remove_cvref_t<T>>;
+
+template <class T>
+concept operand = std::convertible_to<const T&, std::string_view> || std::is_arithmetic_v<T>;
+
+/// Numbers are the same when what they say is, whatever their types; texts are never numbers.
+template <class Value, class Operand>
+concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_v<Operand>) ||
+                             (!std::is_arithmetic_v<Value> && !std::is_arithmetic_v<Operand>);
+
+template <class Value, class Operand>
+[[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
+  if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
+    return std::cmp_equal(value, wanted);
+  else if constexpr (std::is_arithmetic_v<Value>)
+    return static_cast<double>(value) == static_cast<double>(wanted);
+  else
+    return std::string_view(value) == std::string_view(wanted);
+}
+template <class Value, class Operand>
+[[nodiscard]] bool less_operand(const Value& value, const Operand& wanted) {
+  if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
+    return std::cmp_less(value, wanted);
+  else if constexpr (std::is_arithmetic_v<Value>)
+    return static_cast<double>(value) < static_cast<double>(wanted);
+  else
+    return std::string_view(value) < std::string_view(wanted);
+}
+
+template <class Operand>
+[[nodiscard]] std::string operand_text(const Operand& value) {
+  if constexpr (std::is_floating_point_v<Operand>)
+    return fraction_text(static_cast<double>(value));
+  else if constexpr (std::is_same_v<Operand, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_arithmetic_v<Operand>)
+    return std::to_string(value);
+  else
+    return text({"'", value, "'"});
+}
+
+}  // namespace detail
+
+/// A predicate of `subset`: the value is one of these.
+template <class Operand>
+class one_of_these {
+ public:
+  explicit one_of_these(std::vector<Operand> wanted) : wanted_(std::move(wanted)) {}
+
+  template <class Value>
+    requires detail::comparable_operand<Value, Operand>
+  [[nodiscard]] bool operator()(const Value& value) const {
+    for (const Operand& one : wanted_)
+      if (detail::same_operand(value, one)) return true;
+    return false;
+  }
+  [[nodiscard]] std::string describe() const {
+    if (wanted_.size() == 1) return detail::operand_text(wanted_[0]);
+    std::string line = "one of ";
+    for (std::size_t i = 0; i < wanted_.size() && i < 4; ++i)
+      line += (i == 0 ? "" : ", ") + detail::operand_text(wanted_[i]);
+    return wanted_.size() > 4 ? line + ", ..." : line;
+  }
+
+ private:
+  std::vector<Operand> wanted_;
+};
+
+/// A predicate of `subset`: the value is not below the one and not above the other.
+template <class Low, class High>
+class between_these {
+ public:
+  between_these(Low low, High high) : low_(std::move(low)), high_(std::move(high)) {}
+
+  template <class Value>
+    requires(detail::comparable_operand<Value, Low> && detail::comparable_operand<Value, High>)
+  [[nodiscard]] bool operator()(const Value& value) const {
+    return value == value && !detail::less_operand(value, low_) &&
+           (detail::less_operand(value, high_) || detail::same_operand(value, high_));
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"from ", detail::operand_text(low_), " to ", detail::operand_text(high_)});
+  }
+
+ private:
+  Low low_;
+  High high_;
+};
+
+/// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends. Integers
+/// are compared as such, and with a floating number both as doubles; texts byte by byte. NaN is nothing's
+/// equal.
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> equals(const T& value) {
+  return one_of_these<detail::kept_operand<T>>({detail::kept_operand<T>(value)});
+}
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> one_of(std::initializer_list<T> values) {
+  return one_of_these<detail::kept_operand<T>>({values.begin(), values.end()});
+}
+template <detail::operand T>
+[[nodiscard]] one_of_these<detail::kept_operand<T>> one_of(const std::vector<T>& values) {
+  return one_of_these<detail::kept_operand<T>>({values.begin(), values.end()});
+}
+template <detail::operand T, detail::operand U>
+[[nodiscard]] between_these<detail::kept_operand<T>, detail::kept_operand<U>> between(const T& low,
+                                                                                      const U& high) {
+  return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
+}
+
+/// The stage `subset(values, predicate)`.
+template <class = void>
+class basic_subset_stage {
+ public:
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "subset";
+  static constexpr bool wants_places = true;
+
+  /// `says` is what describe gives.
+  basic_subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+                     std::string says)
+      : kept_(std::move(kept)),
+        dataset_(dataset),
+        mark_(kept_->fingerprint()),
+        what_(std::move(what)),
+        says_(std::move(says)) {}
+
+  [[nodiscard]] detail::kept_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
+  /// Samples of the dataset for which the predicate holds.
+  [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
+  [[nodiscard]] std::string describe() const { return says_; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, mark_);
+  }
+
+ private:
+  std::shared_ptr<const detail::kept_list> kept_;
+  std::uint64_t dataset_, mark_;
+  std::string what_, says_;
+};
+using subset_stage = basic_subset_stage<>;
+
+namespace detail {
+
+/// The samples whose values a predicate keeps.
+template <sample_values Values, class Keep>
+[[nodiscard]] std::shared_ptr<const kept_list> kept_samples(const Values& values, const Keep& keep) {
+  return std::shared_ptr<const kept_list>(new const kept_list(
+      values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
+      [&](std::uint64_t i) { return same_until(values, i); }));
+}
+
+struct subset_fn {
+  template <sample_values Values, class Predicate>
+  [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
+    static_assert(std::predicate<const Predicate&, typename Values::value_type>,
+                  "penstock: subset's predicate must be callable with one of the values when const, and say "
+                  "true or false; numbers are compared with numbers and texts with texts");
+    std::string says = "a function";
+    if constexpr (requires { keep.describe(); }) says = keep.describe();
+    std::string what = values.describe();
+    std::string line = text({"subset(", what, ": ", says, ")"});
+    return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+  }
+};
+}  // namespace detail
+
+/// Keeps the samples whose value a predicate says to keep, in the order they had: `subset(labels,
+/// one_of({"cat", "dog"}))`, `subset(lengths, between(16, 512))`, or a function of your own.
+///
+/// In: values, one for each sample of the dataset: a `derived_index`, `shard_names(source)`, or a
+/// `sample_list`. Out: positions. The predicate is called once for each sample, here, and not in the run (for
+/// values that stand in runs, such as names of shards, once a run). Stands where samples are still the same
+/// ones in every epoch: behind the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
+/// `subset`. Shards keep their borders.
+/// A sequencer; keeps every guarantee: unlike `filter`, which asks each sample when it is there, it knows how
+/// many there are. Holds 4 bytes for each sample that is kept (8 from 2^32 samples on), 16 for each run of
+/// neighbours where that is less; a position costs a look-up, with runs one that is logarithmic in their
+/// number.
+/// The fingerprint of the sequence takes in which samples are kept: a state of another predicate that keeps
+/// the same ones fits.
+/// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
+/// samples, and where positions change from epoch to epoch. Free for all threads.
+///
+///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "/data/train");
+///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
+inline constexpr detail::subset_fn subset{};
+
+}  // namespace penstock::inline v0_1

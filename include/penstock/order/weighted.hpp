@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/text.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/weights.hpp>
+#include <penstock/order/sample_list.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `weighted`.
+struct weighted_options {
+  std::uint64_t draws = 0;  ///< positions in an epoch, up to 2^62; 0: as many as there are before it
+};
+
+/// The order of `weighted(values, seed)`: draws with replacement.
+template <class = void>
+class basic_weighted_order {
+ public:
+  static constexpr bool repeats = true;
+
+  struct bound {
+    std::uint64_t epoch = 0, seed = 0;
+    std::shared_ptr<const detail::running_weights> weights;
+
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      return {epoch, (*weights)(rng(seed, epoch, index, stream).below(weights->total()))};
+    }
+  };
+
+  basic_weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
+                       std::uint64_t draws)
+      : seed_(seed), size_(draws), weights_(std::move(weights)) {
+    if (size_ > most) {
+      throw error(errc::argument, {size_, " draws are more than 2^62; write repeat() for epochs without end"})
+          .in_stage("weighted");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
+  /// Where a sample is drawn first in the epoch; nothing where it is not. Goes through the draws.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= weights_->size()) return std::nullopt;
+    const bound drawn = bind(upstream.epoch);
+    for (std::uint64_t i = 0; i < size_; ++i)
+      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t stream = 0x7765696768746564u;  // no stage of a chain has this one
+
+  std::uint64_t seed_, size_;
+  std::shared_ptr<const detail::running_weights> weights_;
+};
+using weighted_order = basic_weighted_order<>;
+
+/// The stage `weighted(values, seed)`.
+template <sample_values Values>
+struct weighted_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "weighted";
+  static constexpr bool wants_places = true;
+  static_assert(std::is_arithmetic_v<typename Values::value_type>, "penstock: weights are numbers");
+
+  [[nodiscard]] weighted_order make(const order_input& in) const {
+    detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
+    return {detail::run_up(values, in), seed, draws == 0 || in.size == 0 ? in.size : draws};
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"weighted(", values.describe(), ", seed ", seed,
+                         draws == 0 ? "" : ", draws " + std::to_string(draws), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed, draws, values.fingerprint());
+  }
+
+  Values values;
+  std::uint64_t seed = 0;
+  std::uint64_t draws = 0;
+};
+
+namespace detail {
+struct weighted_fn {
+  template <sample_values Values>
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, std::uint64_t seed,
+                                                  const weighted_options& options = {}) const {
+    return {values, seed, options.draws};
+  }
+  template <class T>
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, std::uint64_t seed,
+                                                          const weighted_options& options = {}) const {
+    return {sample_list<T>(std::move(weights)), seed, options.draws};
+  }
+};
+}  // namespace detail
+
+/// Draws samples with replacement, each as often as its weight says: `weighted(weights, seed)`, or with
+/// `{.draws = k}` for an epoch of k positions instead of one for each sample.
+///
+/// Draw i of epoch e depends on (seed, e, i) alone: nothing is advanced.
+/// In: weights as values of `subset` are given, or a vector of them; finite, not negative, not all 0. Whole
+/// numbers are exact; floating ones are taken as multiples of a 2^-62nd of their sum, and those that are not
+/// 0 as one of these at least. Out: positions; what follows sees one shard, reads are single and random. It
+/// takes the place of `shuffle`, and stands where `subset` may.
+/// A sequencer; keeps every guarantee. Holds 16 bytes a sample at most, made when the plan is opened; a
+/// position costs a random number and a short search (docs/order.md). `position_of` is where a
+/// sample is drawn first, and goes through the draws.
+/// Throws `error(errc::argument)` as `subset`, and for a weight that is negative, NaN or without end, with
+/// its sample; for weights that are all 0, and whole ones whose sum is 2^63 or more. Free for all threads.
+///
+///     auto loader = source | weighted(weights, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
+inline constexpr detail::weighted_fn weighted{};
+
+}  // namespace penstock::inline v0_1
