@@ -6573,7 +6573,7 @@ template <class = void>
 }
 
 /// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
-/// plan that of rank 0, else all of them.
+/// plan that of rank 0, with the mean of all their bad samples; else all of them.
 ///
 /// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
 /// where one is missing.
@@ -6601,7 +6601,13 @@ template <class = void>
     place = &s;
   }
   state merged = *by_rank.front();
-  if (merged.elastic != 0 || all.size() == 1) return merged;
+  if (all.size() == 1) return merged;
+  if (merged.elastic != 0) {
+    std::uint64_t bad = 0;  // each rank begins with the mean, rounded up
+    for (const state& s : all) bad += s.bad;
+    merged.bad = bad / merged.world + (bad % merged.world != 0 ? 1 : 0);
+    return merged;
+  }
   for (const state* const s : by_rank) {
     merged.ranks.push_back(*s);
     merged.ranks.back().plan.clear();
@@ -25736,7 +25742,7 @@ namespace penstock::inline v0_1 {
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
-/// `stack` are `errc::shape` at the position.
+/// `stack` are `errc::shape` at the position; under `bad_samples` those that most slots do not share are bad.
 ///
 /// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
 /// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs

@@ -281,7 +281,7 @@ template <class = void>
 }
 
 /// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
-/// plan that of rank 0, else all of them.
+/// plan that of rank 0, with the mean of all their bad samples; else all of them.
 ///
 /// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
 /// where one is missing.
@@ -309,7 +309,13 @@ template <class = void>
     place = &s;
   }
   state merged = *by_rank.front();
-  if (merged.elastic != 0 || all.size() == 1) return merged;
+  if (all.size() == 1) return merged;
+  if (merged.elastic != 0) {
+    std::uint64_t bad = 0;  // each rank begins with the mean, rounded up
+    for (const state& s : all) bad += s.bad;
+    merged.bad = bad / merged.world + (bad % merged.world != 0 ? 1 : 0);
+    return merged;
+  }
   for (const state* const s : by_rank) {
     merged.ranks.push_back(*s);
     merged.ranks.back().plan.clear();

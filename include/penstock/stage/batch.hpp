@@ -25,7 +25,7 @@ namespace penstock::inline v0_1 {
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
-/// `stack` are `errc::shape` at the position.
+/// `stack` are `errc::shape` at the position; under `bad_samples` those that most slots do not share are bad.
 ///
 /// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
 /// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
