@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace ps = penstock;
 namespace bad = penstock::bad_samples;
@@ -69,6 +70,19 @@ TEST_CASE("run/bad_tally: a share of a count is rounded up") {
   CHECK(ps::share_of_bad(1, 1, 1000) == 1);
   const auto most = std::numeric_limits<std::uint64_t>::max();
   CHECK(ps::share_of_bad(most, 3, 2) == most);
+}
+
+TEST_CASE("run/bad_tally: an elastic state that was merged has the mean of its ranks, rounded up") {
+  std::vector<ps::state> all(3);
+  for (std::uint64_t rank = 0; rank < 3; ++rank) {
+    all[rank].world = 3;
+    all[rank].rank = rank;
+    all[rank].elastic = 1;
+    all[rank].bad = rank == 1 ? 4 : 0;
+  }
+  CHECK(ps::merge(all).bad == 2);
+  for (auto& one : all) one.elastic = 0;
+  CHECK(ps::merge(all).ranks[1].bad == 4);
 }
 
 TEST_CASE("run/bad_tally: a line says all that is known") {

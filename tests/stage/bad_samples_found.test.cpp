@@ -11,6 +11,7 @@
 #include <penstock/run/describe.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/source/webdataset_stream.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/filter.hpp>
@@ -133,6 +134,35 @@ TEST_CASE("stage/bad_samples_found: real shards with broken arrays, and a ledger
   CHECK_THAT(padded.elements[0], penstock_test::contains(" ()-@7"));
   CHECK(ragged.counts.skipped == 4);
   CHECK(padded.counts.skipped == 4);
+}
+
+TEST_CASE("stage/bad_samples_found: a stream of shards goes on from every state, with the same ledger") {
+  const penstock_test::deadline guard("stream");
+  const shards data;
+  const auto plan = [&](const std::string& name) {
+    return ps::webdataset_stream((data.folder / "t{0..2}.tar").string()) |
+           ps::decode<ps::field<"npy", ps::npy<std::uint32_t>>> |
+           ps::map([](const auto& r) { return ps::get<"npy">(r); }) |
+           bad::skip(4, bad::ledger((data.folder / name).string())) | ps::batch(3);
+  };
+  const auto whole = look(plan("whole") | ps::workers(2), 2);
+  REQUIRE(whole.failure.empty());
+  CHECK(whole.counts.skipped == 8);
+  CHECK(lines_in(text_of(data.folder / "whole")) == 8);
+  for (std::size_t i = 0; i < whole.elements.size(); ++i) {
+    const std::string name = std::to_string(i);
+    INFO(whole.states[i]);
+    {
+      auto run = (plan(name) | ps::workers(1)).open();
+      const auto begin = take_from(run, 2, i + 1);
+      REQUIRE(begin.elements.size() == i + 1);
+    }
+    const auto rest = look(plan(name) | ps::workers(static_cast<unsigned>(i % 3)), 2,
+                           ps::state_from_string(whole.states[i]));
+    CHECK(rest.elements ==
+          std::vector<std::string>(whole.elements.begin() + static_cast<int>(i) + 1, whole.elements.end()));
+    CHECK(text_of(data.folder / name) == text_of(data.folder / "whole"));
+  }
 }
 
 TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the others is bad") {
