@@ -88,7 +88,7 @@ class core_base : public std::enable_shared_from_this<Core> {
   }
   /// The bad samples that were seen belong to what is handed out.
   void commit_bad(std::uint64_t epoch) {
-    tally.commit(epoch, [this](position at) {
+    tally.commit(epoch, [&]([[maybe_unused]] position at) {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
