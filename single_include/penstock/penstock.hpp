@@ -3786,6 +3786,82 @@ world world::from_environment(const Lookup& lookup, const world_options& options
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/concepts.hpp
+
+/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
+/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
+/// workers share.
+namespace penstock::inline v0_1 {
+
+/// Stands for a sink when a concept asks whether something can be evaluated.
+struct any_sink {
+  template <class T>
+  void operator()(T&&) const {}
+};
+
+/// A source of which any sample may be evaluated, from many threads, in any order.
+///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
+///   size()                        samples per epoch
+///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
+///   source_name                   how it is called in messages
+///   describe()                    one line
+///   fingerprint()                 changes when the dataset changes
+///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
+///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
+/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
+/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
+/// A reader may also have:
+///   key(index) -> std::string     the sample's key
+///   will_need(index)              a hint that the sample is read soon; never throws
+///   bytes_per_sample() -> u64     mean payload, for the choice of grains
+/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
+///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
+/// and the source may have
+///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
+template <class S>
+concept indexed_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
+    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
+      typename S::element;
+      { s.size() } -> std::same_as<std::uint64_t>;
+      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      r.evaluate(p, w, any_sink{});
+    };
+
+namespace detail {
+template <class S>
+inline constexpr bool source_renumbers = requires { requires S::renumbers; };
+}  // namespace detail
+
+/// A source that can only be read from its beginning, by one thread at a time.
+///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
+///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
+///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
+/// A source whose `seekable` is true can be resumed; its reader also has
+///   mark() -> source_mark         what was given of the shard at hand
+///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
+template <class S>
+concept forward_source =
+    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
+    requires(const S& s, typename S::reader& r, typename S::element& e) {
+      { s.describe() } -> std::convertible_to<std::string>;
+      { s.fingerprint() } -> std::same_as<std::uint64_t>;
+      { S::source_name } -> std::convertible_to<std::string_view>;
+      { s.open() } -> std::same_as<typename S::reader>;
+      { r.next(e) } -> std::same_as<bool>;
+      r.rewind(std::uint64_t{});
+    };
+
+/// A dataset: indexed, or read forward.
+template <class S>
+concept source = indexed_source<S> || forward_source<S>;
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/parts.hpp
 
 /// What a run picks out of a plan: which stages are which, and where they stand.
@@ -3896,7 +3972,8 @@ auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
   auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
   order_input in{p.source().size(), p.source().starts()};
-  if constexpr (detail::any_wants_places<decltype(orders)>)
+  if constexpr (detail::any_wants_places<decltype(orders)> &&
+                !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
     in.places.reset(new source_places(p.source().fingerprint(), in.size));
   return detail::chain_of_orders(std::move(in), orders);
 }
@@ -11789,10 +11866,12 @@ void check_places(const order_input& in, std::uint64_t values, std::uint64_t dat
                   std::string_view stage) {
   check_finite(in, stage);
   if (!in.places) {
-    throw error(errc::argument, {stage,
-                                 " needs to know which sample stands where, and behind shuffle, "
-                                 "repeat, weighted or batch that changes from epoch to epoch; write ",
-                                 stage, " before it"})
+    throw error(
+        errc::argument,
+        {stage,
+         " needs to know which sample stands where, and behind shuffle, repeat, weighted, batch or mix "
+         "that changes from epoch to epoch; write ",
+         stage, " before it"})
         .in_stage(stage);
   }
   if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {
@@ -12683,7 +12762,7 @@ struct fold_fn {
 ///
 /// Of each `folds` neighbours every part has one, and the seed says which; parts differ by one at most.
 /// Shards keep their borders. Samples that belong together fall apart.
-/// A sequencer; keeps every guarantee; holds nothing; some 2 ns for each of up to 120 folds a position, and
+/// A sequencer; keeps every guarantee; holds nothing; some 3 ns for each of up to 120 folds a position, and
 /// 50 ns for more (docs/order.md). Throws `error(errc::argument)` for a fold that is not there, fewer than
 /// two or more than 2^32 of them, and behind `repeat()` without end. Free for all threads.
 ///
@@ -15382,14 +15461,19 @@ template <sample_values Values, class Keep>
 struct subset_fn {
   template <sample_values Values, class Predicate>
   [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
-    static_assert(std::predicate<const Predicate&, typename Values::value_type>,
+    constexpr bool fits = std::predicate<const Predicate&, typename Values::value_type>;
+    static_assert(fits,
                   "penstock: subset's predicate must be callable with one of the values when const, and say "
                   "true or false; numbers are compared with numbers and texts with texts");
-    std::string says = "a function";
-    if constexpr (requires { keep.describe(); }) says = keep.describe();
-    std::string what = values.describe();
-    std::string line = text({"subset(", what, ": ", says, ")"});
-    return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+    if constexpr (fits) {
+      std::string says = "a function";
+      if constexpr (requires { keep.describe(); }) says = keep.describe();
+      std::string what = values.describe();
+      std::string line = text({"subset(", what, ": ", says, ")"});
+      return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+    } else {
+      return {nullptr, 0, {}, {}};  // so that this is the only error
+    }
   }
 };
 }  // namespace detail
@@ -15830,75 +15914,6 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     flush();
   }
 }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/concepts.hpp
-
-/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
-/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
-/// workers share.
-namespace penstock::inline v0_1 {
-
-/// Stands for a sink when a concept asks whether something can be evaluated.
-struct any_sink {
-  template <class T>
-  void operator()(T&&) const {}
-};
-
-/// A source of which any sample may be evaluated, from many threads, in any order.
-///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
-///   size()                        samples per epoch
-///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
-///   source_name                   how it is called in messages
-///   describe()                    one line
-///   fingerprint()                 changes when the dataset changes
-///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
-///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
-/// A reader may also have:
-///   key(index) -> std::string     the sample's key
-///   will_need(index)              a hint that the sample is read soon; never throws
-///   bytes_per_sample() -> u64     mean payload, for the choice of grains
-/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
-///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
-/// and the source may have
-///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
-template <class S>
-concept indexed_source =
-    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
-    requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
-      typename S::element;
-      { s.size() } -> std::same_as<std::uint64_t>;
-      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
-      { s.describe() } -> std::convertible_to<std::string>;
-      { s.fingerprint() } -> std::same_as<std::uint64_t>;
-      { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
-      r.evaluate(p, w, any_sink{});
-    };
-
-/// A source that can only be read from its beginning, by one thread at a time.
-///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
-///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
-/// A source whose `seekable` is true can be resumed; its reader also has
-///   mark() -> source_mark         what was given of the shard at hand
-///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
-template <class S>
-concept forward_source =
-    std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
-    requires(const S& s, typename S::reader& r, typename S::element& e) {
-      { s.describe() } -> std::convertible_to<std::string>;
-      { s.fingerprint() } -> std::same_as<std::uint64_t>;
-      { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
-      { r.next(e) } -> std::same_as<bool>;
-      r.rewind(std::uint64_t{});
-    };
-
-/// A dataset: indexed, or read forward.
-template <class S>
-concept source = indexed_source<S> || forward_source<S>;
 
 }  // namespace penstock::inline v0_1
 
@@ -17059,9 +17074,6 @@ struct kept_as<R> {
 template <class F, class V>
 concept asks_for_key = std::invocable<const F&, finished<V>, std::string_view>;
 
-template <class Reader>
-concept reader_with_keys = requires(const Reader& r) { r.key(std::uint64_t{}); };
-
 /// The last stage of the run that derives: what the function makes of a sample.
 template <class F, class Reader>
 struct derive_stage {
@@ -17075,9 +17087,9 @@ struct derive_stage {
         const std::string key(value.key());
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       } else {
-        static_assert(reader_with_keys<Reader>,
+        static_assert(has_keys<Reader>,
                       "penstock: derive's function wants the key, and samples of this source have none");
-        const std::string key = reader->key(c.at.index);
+        const std::string key = key_of(*reader, c.at);
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       }
     } else {
@@ -17215,12 +17227,16 @@ template <class Source, class... Stages, class F>
       indexed_source<Source>,
       "penstock: derive numbers the samples of a source with an index, and this one can only be read "
       "forward");
+  static_assert(
+      !detail::source_renumbers<Source>,
+      "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
+      "that were joined, have other numbers in other epochs; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),
                 "penstock: derive wants the samples as the source has them; leave out orders, filters, batch "
                 "and what follows it");
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
-  if constexpr (detail::reader_with_keys<reader>)
+  if constexpr (has_keys<reader>)
     last.reader = std::shared_ptr<const reader>(new const reader(p.source().open()));
   const auto whole = p | last;
   using T = std::remove_cvref_t<typename std::remove_cvref_t<decltype(whole)>::element>;
@@ -17959,6 +17975,15 @@ consteval guarantee_set lost_by_joined() {
   return lost;
 }
 
+/// Whether a number stands for another sample in another epoch, or for one that depends on more than the
+/// data.
+template <class Source, class... Stages>
+consteval bool renumbers(const plan<Source, Stages...>*) {
+  return source_renumbers<Source> || (part_of_kind<Stages, order_tag> || ...);
+}
+template <class Plan>
+inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
+
 // ---- reading a plan's samples by position
 
 /// The innermost node of a joined plan's chain: the place in its source was computed before.
@@ -18142,6 +18167,7 @@ class joined_plans {
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
+  static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -18214,6 +18240,7 @@ class listed_plans {
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
+  static constexpr bool renumbers = plan_renumbers<Plan>;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
@@ -18358,6 +18385,7 @@ class concat_source {
   using penstock_part = source_tag;
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
+  static constexpr bool renumbers = Plans::renumbers;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
@@ -20990,6 +21018,7 @@ class mix_source {
   using penstock_part = source_tag;
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
+  static constexpr bool renumbers = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
@@ -25455,6 +25484,7 @@ class zip_source {
   using penstock_part = source_tag;
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
+  static constexpr bool renumbers = plans_type::renumbers;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 
   class reader {

@@ -10,8 +10,10 @@
 #include <penstock/order/subset.hpp>
 #include <penstock/order/weighted.hpp>
 #include <penstock/run/derive.hpp>
+#include <penstock/source/concat.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/source/mix.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
@@ -335,6 +337,24 @@ TEST_CASE("run/derive: plans over an index are elastic, and go on from every ste
   SECTION("split_by_key") { check(ps::split_by_key(label, 0.6, 5)); }
   SECTION("class_balanced") { check(ps::class_balanced(label, 3)); }
   SECTION("weighted") { check(ps::weighted(label, 3)); }
+}
+
+TEST_CASE("run/derive: of joined sources, parts choose by values, and the whole where its numbers stay") {
+  const penstock_test::temp_dir dir;
+  const auto a = ps::from(numbers(50)), b = ps::from(numbers(30, 1000));
+  const auto of_a = ps::derive(a, "a", rest_of_seven, dir.path().string());
+  const auto joined = ps::concat(a, b);
+  const auto of_both = ps::derive(
+      joined, "both", [](int x, std::string_view key) { return std::to_string(x) + " " + std::string(key); },
+      dir.path().string());
+  REQUIRE(of_both.size() == 80);
+  CHECK(of_both[51] == "1001 1");
+  const auto late = ps::subset(of_both, [](std::string_view v) { return v.size() > 5; });
+  CHECK(penstock_test::values_of(joined | late).size() == 30);
+  const auto some = a | ps::subset(of_a, ps::equals(2));
+  CHECK(ps::concat(some, b).size() == 7 + 30);
+  const auto mixed = ps::mix(ps::weights{1, 1}, some, b) | ps::subset(of_both, ps::equals(""));
+  CHECK_THAT(error_of([&] { (void)mixed.open(); }), contains("or mix that changes from epoch to epoch"));
 }
 
 TEST_CASE("run/derive: an index of another dataset is refused when a plan is opened") {

@@ -134,7 +134,7 @@ struct fold_fn {
 ///
 /// Of each `folds` neighbours every part has one, and the seed says which; parts differ by one at most.
 /// Shards keep their borders. Samples that belong together fall apart.
-/// A sequencer; keeps every guarantee; holds nothing; some 2 ns for each of up to 120 folds a position, and
+/// A sequencer; keeps every guarantee; holds nothing; some 3 ns for each of up to 120 folds a position, and
 /// 50 ns for more (docs/order.md). Throws `error(errc::argument)` for a fold that is not there, fewer than
 /// two or more than 2^32 of them, and behind `repeat()` without end. Free for all threads.
 ///

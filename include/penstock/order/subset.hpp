@@ -184,14 +184,19 @@ template <sample_values Values, class Keep>
 struct subset_fn {
   template <sample_values Values, class Predicate>
   [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
-    static_assert(std::predicate<const Predicate&, typename Values::value_type>,
+    constexpr bool fits = std::predicate<const Predicate&, typename Values::value_type>;
+    static_assert(fits,
                   "penstock: subset's predicate must be callable with one of the values when const, and say "
                   "true or false; numbers are compared with numbers and texts with texts");
-    std::string says = "a function";
-    if constexpr (requires { keep.describe(); }) says = keep.describe();
-    std::string what = values.describe();
-    std::string line = text({"subset(", what, ": ", says, ")"});
-    return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+    if constexpr (fits) {
+      std::string says = "a function";
+      if constexpr (requires { keep.describe(); }) says = keep.describe();
+      std::string what = values.describe();
+      std::string line = text({"subset(", what, ": ", says, ")"});
+      return {kept_samples(values, keep), values.dataset(), std::move(what), std::move(line)};
+    } else {
+      return {nullptr, 0, {}, {}};  // so that this is the only error
+    }
   }
 };
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/run/reader_calls.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>
@@ -60,9 +61,6 @@ struct kept_as<R> {
 template <class F, class V>
 concept asks_for_key = std::invocable<const F&, finished<V>, std::string_view>;
 
-template <class Reader>
-concept reader_with_keys = requires(const Reader& r) { r.key(std::uint64_t{}); };
-
 /// The last stage of the run that derives: what the function makes of a sample.
 template <class F, class Reader>
 struct derive_stage {
@@ -76,9 +74,9 @@ struct derive_stage {
         const std::string key(value.key());
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       } else {
-        static_assert(reader_with_keys<Reader>,
+        static_assert(has_keys<Reader>,
                       "penstock: derive's function wants the key, and samples of this source have none");
-        const std::string key = reader->key(c.at.index);
+        const std::string key = key_of(*reader, c.at);
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       }
     } else {
@@ -216,12 +214,16 @@ template <class Source, class... Stages, class F>
       indexed_source<Source>,
       "penstock: derive numbers the samples of a source with an index, and this one can only be read "
       "forward");
+  static_assert(
+      !detail::source_renumbers<Source>,
+      "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
+      "that were joined, have other numbers in other epochs; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),
                 "penstock: derive wants the samples as the source has them; leave out orders, filters, batch "
                 "and what follows it");
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
-  if constexpr (detail::reader_with_keys<reader>)
+  if constexpr (has_keys<reader>)
     last.reader = std::shared_ptr<const reader>(new const reader(p.source().open()));
   const auto whole = p | last;
   using T = std::remove_cvref_t<typename std::remove_cvref_t<decltype(whole)>::element>;

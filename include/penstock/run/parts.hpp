@@ -8,6 +8,7 @@
 #include <penstock/core/text.hpp>
 #include <penstock/order/chain.hpp>
 #include <penstock/order/world.hpp>
+#include <penstock/source/concepts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -126,7 +127,8 @@ auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
   auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
   order_input in{p.source().size(), p.source().starts()};
-  if constexpr (detail::any_wants_places<decltype(orders)>)
+  if constexpr (detail::any_wants_places<decltype(orders)> &&
+                !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
     in.places.reset(new source_places(p.source().fingerprint(), in.size));
   return detail::chain_of_orders(std::move(in), orders);
 }

@@ -29,6 +29,7 @@ class concat_source {
   using penstock_part = source_tag;
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
+  static constexpr bool renumbers = Plans::renumbers;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {

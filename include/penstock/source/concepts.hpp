@@ -33,6 +33,8 @@ struct any_sink {
 ///   fingerprint()                 changes when the dataset changes
 ///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
 ///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
+/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
+/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
 /// A reader may also have:
 ///   key(index) -> std::string     the sample's key
 ///   will_need(index)              a hint that the sample is read soon; never throws
@@ -54,6 +56,11 @@ concept indexed_source =
       { s.open() } -> std::same_as<typename S::reader>;
       r.evaluate(p, w, any_sink{});
     };
+
+namespace detail {
+template <class S>
+inline constexpr bool source_renumbers = requires { requires S::renumbers; };
+}  // namespace detail
 
 /// A source that can only be read from its beginning, by one thread at a time.
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used

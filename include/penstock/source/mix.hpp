@@ -33,6 +33,7 @@ class mix_source {
   using penstock_part = source_tag;
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
+  static constexpr bool renumbers = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {

@@ -106,6 +106,7 @@ class zip_source {
   using penstock_part = source_tag;
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
+  static constexpr bool renumbers = plans_type::renumbers;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 
   class reader {

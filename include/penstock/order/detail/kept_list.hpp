@@ -150,10 +150,12 @@ void check_places(const order_input& in, std::uint64_t values, std::uint64_t dat
                   std::string_view stage) {
   check_finite(in, stage);
   if (!in.places) {
-    throw error(errc::argument, {stage,
-                                 " needs to know which sample stands where, and behind shuffle, "
-                                 "repeat, weighted or batch that changes from epoch to epoch; write ",
-                                 stage, " before it"})
+    throw error(
+        errc::argument,
+        {stage,
+         " needs to know which sample stands where, and behind shuffle, repeat, weighted, batch or mix "
+         "that changes from epoch to epoch; write ",
+         stage, " before it"})
         .in_stage(stage);
   }
   if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {

@@ -50,6 +50,7 @@ class joined_plans {
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
+  static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -122,6 +123,7 @@ class listed_plans {
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
+  static constexpr bool renumbers = plan_renumbers<Plan>;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 

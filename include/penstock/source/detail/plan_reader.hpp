@@ -90,6 +90,15 @@ consteval guarantee_set lost_by_joined() {
   return lost;
 }
 
+/// Whether a number stands for another sample in another epoch, or for one that depends on more than the
+/// data.
+template <class Source, class... Stages>
+consteval bool renumbers(const plan<Source, Stages...>*) {
+  return source_renumbers<Source> || (part_of_kind<Stages, order_tag> || ...);
+}
+template <class Plan>
+inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
+
 // ---- reading a plan's samples by position
 
 /// The innermost node of a joined plan's chain: the place in its source was computed before.
