@@ -1938,6 +1938,7 @@ enum class mistake {
   joins_cursor,
   joins_decider,
   joins_annotation,
+  joins_bad_samples,
   joins_nothing,
   mix_without_weights,
   elements_differ,
@@ -2089,6 +2090,10 @@ consteval void explain() {
   static_assert(M != mistake::joins_annotation,
                 "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
                 "prefetch, memory and the like speak of the whole run, write them behind it");
+  static_assert(
+      M != mistake::joins_bad_samples,
+      "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the whole run, "
+      "write it behind them");
   static_assert(M != mistake::joins_nothing,
                 "penstock: mix, zip and concat need at least one source to join");
   static_assert(M != mistake::mix_without_weights,
@@ -3818,6 +3823,7 @@ struct any_sink {
 ///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
 /// and the source may have
 ///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
+///   sequence_text() -> text       the same in words, for messages
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -4047,6 +4053,8 @@ std::string sequence_text(const Plan& p) {
   std::string words = p.source().describe();
   constexpr std::size_t most = 1000;  // a list of files may be long
   if (words.size() > most) words = words.substr(0, most) + "...";
+  if constexpr (requires { p.source().sequence_text(); })
+    words += " | " + p.source().sequence_text().substr(0, most);
   class fingerprint h;
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
@@ -8739,6 +8747,22 @@ template <class Reader>
     return std::to_string(at.index);
 }
 
+/// Whether a reader knows the file of a sample.
+template <class Reader>
+concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
+                   requires(const Reader& r) { r.url(std::uint64_t{}); };
+
+/// The file of the sample at a position of the source; empty where the reader does not know.
+template <class Reader>
+[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+  if constexpr (requires { reader.url(at); })
+    return std::string(reader.url(at));
+  else if constexpr (requires { reader.url(at.index); })
+    return std::string(reader.url(at.index));
+  else
+    return {};
+}
+
 namespace detail {
 template <class Reader>
 struct scout_for {
@@ -9654,11 +9678,10 @@ class core_base : public std::enable_shared_from_this<Core> {
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
           const position source = engine.feed().orders().sample_at(at);
+          using reader_type = typename Plan::source_type::reader;
           place.source = source.index;
-          if constexpr (has_keys<typename engine_type::reader_type>)
-            place.key = key_of(*engine.reader(), source);
-          if constexpr (requires { engine.reader()->url(*place.source); })
-            place.file = engine.reader()->url(*place.source);
+          if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
+          if constexpr (has_urls<reader_type>) place.file = url_of(*engine.reader(), source);
         } catch (const error&) {
         }
       }
@@ -13075,6 +13098,28 @@ struct mixing_rule {
     return names[static_cast<std::size_t>(what)];
   }
 
+  /// As it would be written: "weights{0.7, 0.3}".
+  [[nodiscard]] std::string describe() const {
+    const auto list = [](const auto& numbers) {
+      std::string line = "{";
+      for (const auto n : numbers) {
+        if (line.size() != 1) line += ", ";
+        if constexpr (std::is_floating_point_v<decltype(n)>)
+          line += text_of_number(n);
+        else
+          append(line, {n});
+      }
+      return line + "}";
+    };
+    std::string line(name());
+    if (what == kind::choose) return line + list(counts);
+    if (what != kind::schedule) return line + list(values);
+    line += "{";
+    for (const weight_knot& knot : knots)
+      append(line, {(&knot == knots.data() ? "{" : ", {"), knot.sample, ", ", list(knot.weights), "}"});
+    return line + "}";
+  }
+
   kind what;
   std::vector<double> values;
   std::vector<weight_knot> knots;
@@ -13085,6 +13130,15 @@ struct mixing_options {
   std::optional<stopping> stop;
   std::optional<std::uint64_t> samples;  // per epoch
   std::uint64_t seed = 0;
+
+  [[nodiscard]] std::string describe() const {
+    constexpr std::string_view names[] = {"first_exhausted", "all_exhausted", "cycle"};
+    std::string line;
+    if (stop) append(line, {", ", names[static_cast<std::size_t>(*stop)]});
+    if (samples) append(line, {", samples_per_epoch(", *samples, ")"});
+    if (seed != 0) append(line, {", seed(", seed, ")"});
+    return line;
+  }
 };
 
 /// A mixture's numbers, worked out once: how much of each source, how long an epoch is, in which order the
@@ -17940,6 +17994,7 @@ consteval mistake wrong_to_join() {
     if (f.cursor) return mistake::joins_cursor;
     if (f.decided) return mistake::joins_decider;
     if (f.forward) return mistake::joins_forward;
+    if (f.bad_samples) return mistake::joins_bad_samples;
     if constexpr (part_of_kind<T, plan_tag>) {
       if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
     }
@@ -18087,6 +18142,7 @@ class plan_reader {
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool knows_urls = has_urls<source_reader>;
   static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
 
   plan_reader() = default;
@@ -18115,6 +18171,9 @@ class plan_reader {
   }
   [[nodiscard]] std::string key(position p) const {
     return key_of(opened_->reader, opened_->orders.sample_at(p));
+  }
+  [[nodiscard]] std::string url(position p) const {
+    return url_of(opened_->reader, opened_->orders.sample_at(p));
   }
   void will_need(position p, scout& s) const {
     hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
@@ -18166,6 +18225,7 @@ class joined_plans {
   static constexpr std::size_t fixed_count = sizeof...(Plans);
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
 
@@ -18204,6 +18264,12 @@ class joined_plans {
           k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
       return found;
     }
+    [[nodiscard]] std::string url(std::size_t k, position p) const {
+      std::string found;
+      dispatch<0, fixed_count>(
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
+      return found;
+    }
     void will_need(std::size_t k, position p, scout& s) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
         at<I>(each_).will_need(p, at<I>(s));
@@ -18239,6 +18305,7 @@ class listed_plans {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
 
@@ -18277,6 +18344,7 @@ class listed_plans {
       each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
+    [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
     void will_need(std::size_t k, position p, scout& s) const {
       each_[k].will_need(p, in(s.each, k, each_.size()));
     }
@@ -18406,6 +18474,12 @@ class concat_source {
     [[nodiscard]] std::string key(position p) const {
       const std::size_t k = source_at(p.index);
       return readers_->key(k, within(p, k));
+    }
+    [[nodiscard]] std::string url(position p) const
+      requires Plans::knows_urls
+    {
+      const std::size_t k = source_at(p.index);
+      return readers_->url(k, within(p, k));
     }
     void will_need(position p, scout& s) const
       requires Plans::wants_hints
@@ -21046,6 +21120,12 @@ class mix_source {
       const mixture::place found = order_.at(p);
       return readers_->key(found.source, found.at);
     }
+    [[nodiscard]] std::string url(position p) const
+      requires Plans::knows_urls
+    {
+      const mixture::place found = order_.at(p);
+      return readers_->url(found.source, found.at);
+    }
     void will_need(position p, scout& s) const
       requires Plans::wants_hints
     {
@@ -21071,12 +21151,14 @@ class mix_source {
   };
 
   mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
-      : plans_(std::move(plans)), order_(detail::sizes_of(plans_), rule, options), rule_(rule.name()) {}
+      : plans_(std::move(plans)),
+        order_(detail::sizes_of(plans_), rule, options),
+        how_(rule.describe() + options.describe()) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// None: neighbours are of different sources.
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, rule_, plans_); }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
   /// Of the data of all sources.
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
@@ -21087,6 +21169,8 @@ class mix_source {
     h.add(detail::fingerprint_of_sequences(plans_));
     return h.value();
   }
+  /// The same in words, without the sources: for the message of a state that is refused.
+  [[nodiscard]] std::string sequence_text() const { return how_; }
   [[nodiscard]] reader open() const { return {plans_, order_}; }
   /// Which sample of which source stands where, and back.
   [[nodiscard]] const mixture& order() const noexcept { return order_; }
@@ -21094,7 +21178,7 @@ class mix_source {
  private:
   Plans plans_;
   mixture order_;
-  std::string_view rule_;
+  std::string how_;
 };
 
 namespace detail {
@@ -25502,6 +25586,11 @@ class zip_source {
     }
     /// That of the first source.
     [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
+    [[nodiscard]] std::string url(position p) const
+      requires(plans_type::knows_urls)
+    {
+      return readers_->url(0, p);
+    }
     void will_need(position p, scout& s) const
       requires(plans_type::wants_hints)
     {

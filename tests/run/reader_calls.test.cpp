@@ -18,6 +18,9 @@ struct by_index {
   [[nodiscard]] std::string key(std::uint64_t index) const { return "index " + std::to_string(index); }
   void will_need(std::uint64_t index) const { hinted = index; }
 };
+struct filed {
+  [[nodiscard]] std::string url(std::uint64_t index) const { return "file " + std::to_string(index); }
+};
 struct by_position {
   struct scout {
     std::uint64_t hints = 0;
@@ -32,6 +35,14 @@ TEST_CASE("run/reader_calls: a key by position, by index, or the index itself") 
   CHECK(ps::key_of(silent{}, {3, 14}) == "14");
   CHECK(ps::key_of(by_index{}, {3, 14}) == "index 14");
   CHECK(ps::key_of(by_position{}, {3, 14}) == "3:14");
+}
+
+TEST_CASE("run/reader_calls: the file of a sample, where the reader knows it") {
+  static_assert(
+      ps::has_urls<filed> && !ps::has_urls<silent> && !ps::has_keys<filed> && ps::has_keys<by_position>,
+      "who has keys and files is told by its calls");
+  CHECK(ps::url_of(filed{}, {1, 3}) == "file 3");
+  CHECK(ps::url_of(silent{}, {1, 3}).empty());
 }
 
 TEST_CASE("run/reader_calls: a hint with what the thread keeps, with an index, or none") {

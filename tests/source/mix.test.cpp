@@ -165,6 +165,7 @@ TEST_CASE("source/mix: a state of other weights, another schedule or another see
   CHECK_THAT(refused(of(other, 1)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(one, 2)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(uneven, 1)), penstock_test::contains("state"));
+  CHECK_THAT(refused(of(other, 1)), penstock_test::contains("901"));
   CHECK(refused(of(one, 1)).empty());
 }
 
@@ -313,9 +314,9 @@ TEST_CASE("source/mix: an error says which source it came from, and one behind m
   };
   CHECK_THAT(said(inner | ps::batch(10)),
              penstock_test::contains("the sample is broken, in source 1 of mix (generated(50))"));
-  CHECK_THAT(
-      said(ps::concat(numbered(5, 2), inner) | ps::batch(5)),
-      penstock_test::contains("in source 1 of mix (generated(50)), in source 1 of concat (mix(weights, "));
+  CHECK_THAT(said(ps::concat(numbered(5, 2), inner) | ps::batch(5)),
+             penstock_test::contains(
+                 "in source 1 of mix (generated(50)), in source 1 of concat (mix(weights{1, 1}, "));
   const auto sound = ps::mix(ps::weights{1, 1}, numbered(50, 0), numbered(50, 1));
   const std::string behind = said(sound | broken | ps::batch(10));
   CHECK_THAT(behind, penstock_test::contains("the sample is broken"));

@@ -53,6 +53,7 @@ enum class mistake {
   joins_cursor,
   joins_decider,
   joins_annotation,
+  joins_bad_samples,
   joins_nothing,
   mix_without_weights,
   elements_differ,
@@ -204,6 +205,10 @@ consteval void explain() {
   static_assert(M != mistake::joins_annotation,
                 "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
                 "prefetch, memory and the like speak of the whole run, write them behind it");
+  static_assert(
+      M != mistake::joins_bad_samples,
+      "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the whole run, "
+      "write it behind them");
   static_assert(M != mistake::joins_nothing,
                 "penstock: mix, zip and concat need at least one source to join");
   static_assert(M != mistake::mix_without_weights,

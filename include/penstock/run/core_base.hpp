@@ -93,11 +93,10 @@ class core_base : public std::enable_shared_from_this<Core> {
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
           const position source = engine.feed().orders().sample_at(at);
+          using reader_type = typename Plan::source_type::reader;
           place.source = source.index;
-          if constexpr (has_keys<typename engine_type::reader_type>)
-            place.key = key_of(*engine.reader(), source);
-          if constexpr (requires { engine.reader()->url(*place.source); })
-            place.file = engine.reader()->url(*place.source);
+          if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
+          if constexpr (has_urls<reader_type>) place.file = url_of(*engine.reader(), source);
         } catch (const error&) {
         }
       }

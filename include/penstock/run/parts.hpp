@@ -202,6 +202,8 @@ std::string sequence_text(const Plan& p) {
   std::string words = p.source().describe();
   constexpr std::size_t most = 1000;  // a list of files may be long
   if (words.size() > most) words = words.substr(0, most) + "...";
+  if constexpr (requires { p.source().sequence_text(); })
+    words += " | " + p.source().sequence_text().substr(0, most);
   class fingerprint h;
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {

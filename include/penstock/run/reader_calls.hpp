@@ -25,6 +25,22 @@ template <class Reader>
     return std::to_string(at.index);
 }
 
+/// Whether a reader knows the file of a sample.
+template <class Reader>
+concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
+                   requires(const Reader& r) { r.url(std::uint64_t{}); };
+
+/// The file of the sample at a position of the source; empty where the reader does not know.
+template <class Reader>
+[[nodiscard]] std::string url_of(const Reader& reader, position at) {
+  if constexpr (requires { reader.url(at); })
+    return std::string(reader.url(at));
+  else if constexpr (requires { reader.url(at.index); })
+    return std::string(reader.url(at.index));
+  else
+    return {};
+}
+
 namespace detail {
 template <class Reader>
 struct scout_for {

@@ -51,6 +51,12 @@ class concat_source {
       const std::size_t k = source_at(p.index);
       return readers_->key(k, within(p, k));
     }
+    [[nodiscard]] std::string url(position p) const
+      requires Plans::knows_urls
+    {
+      const std::size_t k = source_at(p.index);
+      return readers_->url(k, within(p, k));
+    }
     void will_need(position p, scout& s) const
       requires Plans::wants_hints
     {

@@ -43,6 +43,7 @@ struct any_sink {
 ///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
 /// and the source may have
 ///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
+///   sequence_text() -> text       the same in words, for messages
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&

@@ -61,6 +61,12 @@ class mix_source {
       const mixture::place found = order_.at(p);
       return readers_->key(found.source, found.at);
     }
+    [[nodiscard]] std::string url(position p) const
+      requires Plans::knows_urls
+    {
+      const mixture::place found = order_.at(p);
+      return readers_->url(found.source, found.at);
+    }
     void will_need(position p, scout& s) const
       requires Plans::wants_hints
     {
@@ -86,12 +92,14 @@ class mix_source {
   };
 
   mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
-      : plans_(std::move(plans)), order_(detail::sizes_of(plans_), rule, options), rule_(rule.name()) {}
+      : plans_(std::move(plans)),
+        order_(detail::sizes_of(plans_), rule, options),
+        how_(rule.describe() + options.describe()) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// None: neighbours are of different sources.
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, rule_, plans_); }
+  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
   /// Of the data of all sources.
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
@@ -102,6 +110,8 @@ class mix_source {
     h.add(detail::fingerprint_of_sequences(plans_));
     return h.value();
   }
+  /// The same in words, without the sources: for the message of a state that is refused.
+  [[nodiscard]] std::string sequence_text() const { return how_; }
   [[nodiscard]] reader open() const { return {plans_, order_}; }
   /// Which sample of which source stands where, and back.
   [[nodiscard]] const mixture& order() const noexcept { return order_; }
@@ -109,7 +119,7 @@ class mix_source {
  private:
   Plans plans_;
   mixture order_;
-  std::string_view rule_;
+  std::string how_;
 };
 
 namespace detail {

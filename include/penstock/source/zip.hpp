@@ -124,6 +124,11 @@ class zip_source {
     }
     /// That of the first source.
     [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
+    [[nodiscard]] std::string url(position p) const
+      requires(plans_type::knows_urls)
+    {
+      return readers_->url(0, p);
+    }
     void will_need(position p, scout& s) const
       requires(plans_type::wants_hints)
     {

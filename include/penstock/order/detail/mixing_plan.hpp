@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/text.hpp>
 #include <penstock/order/detail/whole_weights.hpp>
 #include <penstock/order/detail/wide.hpp>
 #include <penstock/order/weights.hpp>
@@ -12,7 +13,9 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,28 @@ struct mixing_rule {
     return names[static_cast<std::size_t>(what)];
   }
 
+  /// As it would be written: "weights{0.7, 0.3}".
+  [[nodiscard]] std::string describe() const {
+    const auto list = [](const auto& numbers) {
+      std::string line = "{";
+      for (const auto n : numbers) {
+        if (line.size() != 1) line += ", ";
+        if constexpr (std::is_floating_point_v<decltype(n)>)
+          line += text_of_number(n);
+        else
+          append(line, {n});
+      }
+      return line + "}";
+    };
+    std::string line(name());
+    if (what == kind::choose) return line + list(counts);
+    if (what != kind::schedule) return line + list(values);
+    line += "{";
+    for (const weight_knot& knot : knots)
+      append(line, {(&knot == knots.data() ? "{" : ", {"), knot.sample, ", ", list(knot.weights), "}"});
+    return line + "}";
+  }
+
   kind what;
   std::vector<double> values;
   std::vector<weight_knot> knots;
@@ -43,6 +68,15 @@ struct mixing_options {
   std::optional<stopping> stop;
   std::optional<std::uint64_t> samples;  // per epoch
   std::uint64_t seed = 0;
+
+  [[nodiscard]] std::string describe() const {
+    constexpr std::string_view names[] = {"first_exhausted", "all_exhausted", "cycle"};
+    std::string line;
+    if (stop) append(line, {", ", names[static_cast<std::size_t>(*stop)]});
+    if (samples) append(line, {", samples_per_epoch(", *samples, ")"});
+    if (seed != 0) append(line, {", seed(", seed, ")"});
+    return line;
+  }
 };
 
 /// A mixture's numbers, worked out once: how much of each source, how long an epoch is, in which order the

@@ -49,6 +49,7 @@ class joined_plans {
   static constexpr std::size_t fixed_count = sizeof...(Plans);
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
 
@@ -87,6 +88,12 @@ class joined_plans {
           k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
       return found;
     }
+    [[nodiscard]] std::string url(std::size_t k, position p) const {
+      std::string found;
+      dispatch<0, fixed_count>(
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
+      return found;
+    }
     void will_need(std::size_t k, position p, scout& s) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
         at<I>(each_).will_need(p, at<I>(s));
@@ -122,6 +129,7 @@ class listed_plans {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
 
@@ -160,6 +168,7 @@ class listed_plans {
       each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
+    [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
     void will_need(std::size_t k, position p, scout& s) const {
       each_[k].will_need(p, in(s.each, k, each_.size()));
     }

@@ -55,6 +55,7 @@ consteval mistake wrong_to_join() {
     if (f.cursor) return mistake::joins_cursor;
     if (f.decided) return mistake::joins_decider;
     if (f.forward) return mistake::joins_forward;
+    if (f.bad_samples) return mistake::joins_bad_samples;
     if constexpr (part_of_kind<T, plan_tag>) {
       if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
     }
@@ -202,6 +203,7 @@ class plan_reader {
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool knows_urls = has_urls<source_reader>;
   static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
 
   plan_reader() = default;
@@ -230,6 +232,9 @@ class plan_reader {
   }
   [[nodiscard]] std::string key(position p) const {
     return key_of(opened_->reader, opened_->orders.sample_at(p));
+  }
+  [[nodiscard]] std::string url(position p) const {
+    return url_of(opened_->reader, opened_->orders.sample_at(p));
   }
   void will_need(position p, scout& s) const {
     hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
