@@ -35,7 +35,7 @@ PROGRAMS = (
     ("bench_footprint", ("12a", "12b", "12c")),
     ("compile_time", ("13a", "13b", "13c")),
     ("bench_stall", ("14a", "14b", "14c")),
-    ("bench_resume", ("15a", "15b", "15c", "15d", "15e", "15f", "15g", "15h")),
+    ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0",

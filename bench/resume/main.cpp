@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 15: what it costs to know where a run stands, to go on from there, and to prove that an order holds on
+// Row 16: what it costs to know where a run stands, to go on from there, and to prove that an order holds on
 // any number of ranks; and 1,024 ranks of one job over a trillion tokens, one after another in this process.
 
 #include "support/folder.hpp"
@@ -72,9 +72,9 @@ void restore(const bench::options& o) {
         },
         [] {}, bench::sums::unknown);
   };
-  both("15a", "first batch at a random step of 100 M samples in 10,000 shards / at step 0, shuffle(seed)",
+  both("16a", "first batch at a random step of 100 M samples in 10,000 shards / at step 0, shuffle(seed)",
        source | ps::shuffle(7) | ps::batch(256) | ps::workers(1));
-  both("15b", "the same, shuffle(seed, window(16), lanes(64))",
+  both("16b", "the same, shuffle(seed, window(16), lanes(64))",
        source | ps::shuffle(7, ps::window(16), ps::lanes(64)) | ps::batch(256) | ps::workers(1));
 }
 
@@ -88,15 +88,15 @@ void sizes(const bench::options& o) {
     const double kilobytes = static_cast<double>(to_string(run.state()).size()) / 1000;
     bench::print_row(r, kilobytes, kilobytes, "after 100 batches of 256");
   };
-  size("15c", "a state as text, KB", 4, source | ps::shuffle(7) | ps::batch(256));
-  size("15d", "a state as text with shuffle_buffer(10,000), KB", 200,
+  size("16c", "a state as text, KB", 4, source | ps::shuffle(7) | ps::batch(256));
+  size("16d", "a state as text with shuffle_buffer(10,000), KB", 200,
        source | ps::shuffle_buffer(10'000) | ps::batch(256));
 }
 
 void pauses(const bench::options& o) {
   using sample = std::array<std::byte, 1024>;
   const bench::row r{
-      "15e", "1 KB samples, shuffled, batch(256), one worker: state() after every batch / never", 0.99};
+      "16e", "1 KB samples, shuffled, batch(256), one worker: state() after every batch / never", 0.99};
   if (!o.wants(r.id)) return;
   const std::vector<sample> data(o.quick ? 4'096 : 262'144);
   const auto loader = ps::from(data) | ps::shuffle(7) | ps::batch(256) | ps::workers(1);
@@ -126,7 +126,7 @@ double highest_megabytes() {
 /// 1,024 ranks over a trillion tokens, which a file without blocks stands for: at random steps each rank
 /// opens the job's state and takes its batch; together they have the step's positions, each once.
 void trillion(const bench::options& o) {
-  const bench::row r{"15f", "1,024 ranks over a trillion tokens: most memory of the process, MB", 1000, true};
+  const bench::row r{"16f", "1,024 ranks over a trillion tokens: most memory of the process, MB", 1000, true};
   if (!o.wants(r.id)) return;
   const bench::folder folder(o, "resume");
   const std::string path = folder.file("trillion.bin");
@@ -169,9 +169,9 @@ void trillion(const bench::options& o) {
 
 void proofs(const bench::options& o) {
   const bench::row time{
-      "15g", "prove 100 M samples, 10,000 shards, lanes(2048), on 64 topologies, 2 threads, s", 60, true};
+      "16g", "prove 100 M samples, 10,000 shards, lanes(2048), on 64 topologies, 2 threads, s", 60, true};
   const bench::row near{
-      "15h", "shards touched per node / (shards / nodes), 32 nodes of 8 ranks, 64 lanes a node", 1.1, true};
+      "16h", "shards touched per node / (shards / nodes), 32 nodes of 8 ranks, 64 lanes a node", 1.1, true};
   if (!o.wants(time.id) && !o.wants(near.id)) return;
   const auto loader = numbers_in_shards() | ps::shuffle(7, ps::window(16), ps::lanes(2048)) |
                       ps::global_batch(16'384, ps::tail::drop);
