@@ -73,14 +73,14 @@ class basic_class_balanced_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const {
     const auto found = groups_->find(upstream.index);
     if (!found) return std::nullopt;
-    const permutation mix = mixed(upstream.epoch);
+    const permutation order_of_all = mixed(upstream.epoch);
     const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
     std::optional<position> lowest;
     for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
       const permutation order(all, pass_key(seed_, found->group, pass));
       const std::uint64_t number = pass * all + order.inverse(found->member);
       if (number < first || number - first >= each_) continue;
-      const std::uint64_t index = mix.inverse(found->group * each_ + (number - first));
+      const std::uint64_t index = order_of_all.inverse(found->group * each_ + (number - first));
       if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
     }
     return lowest;
