@@ -78,6 +78,7 @@ install_missing() {
     [ -n "$(newest_clang)" ] || wanted+=(clang)
     command -v valgrind >/dev/null || optional+=(valgrind)
     command -v spin >/dev/null || optional+=(spin)
+    have_header torch/csrc/api/include/torch/version.h || optional+=(libtorch-dev)
   fi
 
   if [ "${#wanted[@]}" -gt 0 ] || { [ "${#optional[@]}" -gt 0 ] && command -v apt-get >/dev/null; }; then
