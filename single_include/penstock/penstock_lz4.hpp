@@ -17,6 +17,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 // ---- penstock/codec/lz4.hpp
 
@@ -67,6 +68,7 @@ class lz4_scratch {
       }
     }
     if (!packed.empty()) fail("it ends before its last block");
+    whole_ = true;
     return written;
   }
 
@@ -78,8 +80,11 @@ class lz4_scratch {
     throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
+  /// A context that saw damage is not used again: up to lz4 1.9.4 a reset leaves the bytes that its frame
+  /// still wanted, and the next frame that names no size would be refused for them.
   void restart() {
-    if (context_) return LZ4F_resetDecompressionContext(context_.get());
+    if (std::exchange(whole_, false)) return LZ4F_resetDecompressionContext(context_.get());
+    context_.reset();
     LZ4F_dctx* made = nullptr;
     if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
     context_.reset(made);
@@ -89,6 +94,7 @@ class lz4_scratch {
     void operator()(LZ4F_dctx* context) const noexcept { LZ4F_freeDecompressionContext(context); }
   };
   std::unique_ptr<LZ4F_dctx, free_context> context_;
+  bool whole_ = false;  // the last frame ended as it should
 };
 
 /// The content of an lz4 payload: a blob.
@@ -160,6 +166,8 @@ struct unpack_lz4 {
   class stream {
    public:
     void begin() {
+      // Left or damaged within a frame: up to lz4 1.9.4 a reset keeps how many bytes that frame still wanted.
+      if (!whole_) context_.reset();
       if (!context_) {
         LZ4F_dctx* made = nullptr;
         if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
@@ -171,6 +179,7 @@ struct unpack_lz4 {
 
     unpack_step step(bytes_view in, mutable_bytes out, bool) {
       if (whole_ && in.empty()) return {0, 0, true};
+      whole_ = false;
       std::size_t taken = in.size(), made = out.size();
       const std::size_t result =
           LZ4F_decompress(context_.get(), out.data(), &made, in.data(), &taken, nullptr);

@@ -261,8 +261,9 @@ TEST_CASE("codec/lz4: random bytes after a good start do no harm") {
 
 TEST_CASE("codec/lz4: goes on after an error, and allocates nothing once its scratch has grown") {
   const byte_vector content = lz4_test::content(150'000, 9);
-  const byte_vector inputs[] = {lz4_test::packed(content), lz4_test::packed(content, {false})};
-  byte_vector bad = inputs[0];
+  // First what names no size: for it the library would remember how much the damaged frame still wanted.
+  const byte_vector inputs[] = {lz4_test::packed(content, {false}), lz4_test::packed(content)};
+  byte_vector bad = inputs[1];
   for (std::size_t i = 30; i < 200; ++i) bad[i] = std::byte{0xff};
   ps::lz4_scratch scratch;
   byte_vector into(content.size());

@@ -46,6 +46,15 @@ TEST_CASE("codec/unpack_lz4: skippable frames and checksums") {
   CHECK((e->code() == penstock::errc::checksum));
 }
 
+TEST_CASE("codec/unpack_lz4: a frame without a size is read after one with a size was left or damaged") {
+  const std::string sized("\x04\x22\x4d\x18\x68\x40\1\0\0\0\0\0\0\0\x2c", 15);
+  for (const std::string& wrong : {sized, sized + std::string("\1\0\0\0a\0\0\0\0", 9)}) {
+    unpack_lz4::stream stream;
+    CHECK_THROWS_AS(penstock_test::unpack<unpack_lz4>(stream, wrong, 100, 100), penstock::error);
+    CHECK(penstock_test::unpack<unpack_lz4>(stream, pack_lz4("some text"), 100, 100) == "some text");
+  }
+}
+
 TEST_CASE("codec/unpack_lz4: files of other writers are read or refused") {
   const auto root = penstock_test::test_data("lz4");
   if (!root) {

@@ -21,6 +21,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -69,6 +70,7 @@ class lz4_scratch {
       }
     }
     if (!packed.empty()) fail("it ends before its last block");
+    whole_ = true;
     return written;
   }
 
@@ -80,8 +82,11 @@ class lz4_scratch {
     throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
+  /// A context that saw damage is not used again: up to lz4 1.9.4 a reset leaves the bytes that its frame
+  /// still wanted, and the next frame that names no size would be refused for them.
   void restart() {
-    if (context_) return LZ4F_resetDecompressionContext(context_.get());
+    if (std::exchange(whole_, false)) return LZ4F_resetDecompressionContext(context_.get());
+    context_.reset();
     LZ4F_dctx* made = nullptr;
     if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
     context_.reset(made);
@@ -91,6 +96,7 @@ class lz4_scratch {
     void operator()(LZ4F_dctx* context) const noexcept { LZ4F_freeDecompressionContext(context); }
   };
   std::unique_ptr<LZ4F_dctx, free_context> context_;
+  bool whole_ = false;  // the last frame ended as it should
 };
 
 /// The content of an lz4 payload: a blob.

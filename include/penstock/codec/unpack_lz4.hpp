@@ -34,6 +34,8 @@ struct unpack_lz4 {
   class stream {
    public:
     void begin() {
+      // Left or damaged within a frame: up to lz4 1.9.4 a reset keeps how many bytes that frame still wanted.
+      if (!whole_) context_.reset();
       if (!context_) {
         LZ4F_dctx* made = nullptr;
         if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) throw std::bad_alloc();
@@ -45,6 +47,7 @@ struct unpack_lz4 {
 
     unpack_step step(bytes_view in, mutable_bytes out, bool) {
       if (whole_ && in.empty()) return {0, 0, true};
+      whole_ = false;
       std::size_t taken = in.size(), made = out.size();
       const std::size_t result =
           LZ4F_decompress(context_.get(), out.data(), &made, in.data(), &taken, nullptr);
