@@ -5,6 +5,7 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/run/chunk_core.hpp>
+#include <penstock/run/detail/opening.hpp>
 #include <penstock/run/direct_core.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/run/whole.hpp>
@@ -12,13 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -154,7 +153,7 @@ class run {
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(new core_type(p, options, std::move(token))) {
-    check_lockstep(p);
+    detail::check_lockstep(p);
     const world part = world_of(p);
     known_.dataset = p.source().fingerprint();
     known_.sequence = sequence_fingerprint(p);
@@ -361,69 +360,10 @@ class run {
       return *row_;
   }
 
-  void check_lockstep(const Plan& p) const {
-    if constexpr (parts::batched && !lockstep<Plan>) {
-      if (world_of(p).size > 1)
-        throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
-                                     loser(p), "; write steps(n) after batch"});
-    }
-  }
-  static std::string loser(const Plan& p) {
-    std::string name = "the source, which can only be read forward";
-    bool found = false;
-    const auto one = [&]<class Stage>(const Stage&) {
-      if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
-        if (!found) name = "a stage that decides from values";
-        if constexpr (requires { Stage::stage_name; }) {
-          if (!found) name = Stage::stage_name;
-        }
-        found = true;
-      }
-    };
-    p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-    return name;
-  }
-
   void restore(const penstock::state& given) {
-    const auto refuse = [](std::initializer_list<detail::piece> why) {
-      throw error(errc::state, {"this state cannot be continued here: ", detail::text(why)});
-    };
-    const penstock::state& mine = known_;
-    const bool is_merged = !given.ranks.empty();
-    if (is_merged && given.ranks.size() != given.world)
-      refuse({"it was merged of ", given.ranks.size(), " ranks and says ", given.world});
-    const bool fits = given.world == mine.world;
-    const penstock::state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
-    if (s.version > penstock::state::current_version) refuse({"it is of version ", s.version});
-    if (!resumable<Plan>) refuse({"the source can only be read forward and cannot go to a place"});
-    const std::string difference = detail::first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
-    if (s.dataset != mine.dataset) {
-      refuse(
-          {"it is of another dataset: ",
-           difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
-    }
-    if (s.sequence != mine.sequence) {
-      const std::string other =
-          difference.empty() ? detail::first_difference(given.plan, mine.plan, false) : difference;
-      refuse({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
-    }
-    if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
-      refuse({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
-              s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
-              ", and the plan is not elastic"});
-    }
-    if (!parts::batched && s.bad != 0 && !fits)
-      refuse({"it is of another number of ranks, and bad samples were left out of a loop without batches"});
-    if (s.rank >= s.world) refuse({"it is of rank ", s.rank, " of ", s.world});
-    if constexpr (parts::batched) {
-      const auto& batch = detail::at<parts::in::batch>(core_->engine.plan().stages());
-      if (batch.global ? s.world > batch.size : batch.global_size(mine.world) % s.world != 0)
-        refuse({batch.global ? "it is of more ranks than the global batch has samples"
-                             : "its number of ranks does not divide the global batch"});
-    }
-    if (s.epoch >> 63 != 0) refuse({"there is no epoch ", s.epoch});
+    const penstock::state& s = detail::state_that_fits(core_->engine.plan(), given, known_);
     if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
-      refuse({wrong, "; it was edited"});
+      detail::refuse_state({wrong, "; it was edited"});
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
