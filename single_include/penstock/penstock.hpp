@@ -1941,6 +1941,8 @@ enum class mistake {
   joins_bad_samples,
   joins_nothing,
   mix_without_weights,
+  mix_list_and_more,
+  mix_option_twice,
   elements_differ,
   zip_needs_names,
   zip_same_field,
@@ -2099,6 +2101,12 @@ consteval void explain() {
   static_assert(M != mistake::mix_without_weights,
                 "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
                 "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  static_assert(M != mistake::mix_list_and_more,
+                "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
+                "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
+  static_assert(M != mistake::mix_option_twice,
+                "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and one "
+                "of them is there twice; write one");
   static_assert(
       M != mistake::elements_differ,
       "penstock: mix and concat give one kind of element, and the elements of these sources are of "
@@ -21218,6 +21226,14 @@ template <class T>
   else
     return make_pack(as_plan(x));
 }
+/// An option that is there twice would be read once.
+template <class... Ts>
+consteval mistake wrong_options() {
+  constexpr int policies = (0 + ... + int{std::is_same_v<Ts, stopping>});
+  constexpr int lengths = (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>});
+  constexpr int seeds = (0 + ... + int{names_a_seed<Ts>()});
+  return policies > 1 || lengths > 1 || seeds > 1 ? mistake::mix_option_twice : mistake::none;
+}
 template <class... Ts>
 consteval mistake wrong_among() {
   mistake found = mistake::none;
@@ -21229,7 +21245,14 @@ consteval mistake wrong_among() {
     }
   };
   (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : wrong_options<Ts...>();
+}
+/// The same where the sources are a list: only options stand beside it.
+template <class Source, class... Options>
+consteval mistake wrong_beside_list() {
+  constexpr mistake wrong = wrong_to_join<Source>();
+  if (wrong != mistake::none) return wrong;
+  return (is_mixing_option<Options>() && ...) ? wrong_options<Options...>() : mistake::mix_list_and_more;
 }
 
 inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
@@ -21267,9 +21290,11 @@ struct mix_fn {
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    constexpr mistake wrong = wrong_to_join<T>();
+    constexpr mistake wrong = wrong_beside_list<T, Options...>();
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
       return ill_formed{};
     } else if constexpr (wrong != mistake::none) {
       explain<wrong>();

@@ -56,6 +56,8 @@ enum class mistake {
   joins_bad_samples,
   joins_nothing,
   mix_without_weights,
+  mix_list_and_more,
+  mix_option_twice,
   elements_differ,
   zip_needs_names,
   zip_same_field,
@@ -214,6 +216,12 @@ consteval void explain() {
   static_assert(M != mistake::mix_without_weights,
                 "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
                 "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  static_assert(M != mistake::mix_list_and_more,
+                "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
+                "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
+  static_assert(M != mistake::mix_option_twice,
+                "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and one "
+                "of them is there twice; write one");
   static_assert(
       M != mistake::elements_differ,
       "penstock: mix and concat give one kind of element, and the elements of these sources are of "

@@ -136,6 +136,14 @@ template <class T>
   else
     return make_pack(as_plan(x));
 }
+/// An option that is there twice would be read once.
+template <class... Ts>
+consteval mistake wrong_options() {
+  constexpr int policies = (0 + ... + int{std::is_same_v<Ts, stopping>});
+  constexpr int lengths = (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>});
+  constexpr int seeds = (0 + ... + int{names_a_seed<Ts>()});
+  return policies > 1 || lengths > 1 || seeds > 1 ? mistake::mix_option_twice : mistake::none;
+}
 template <class... Ts>
 consteval mistake wrong_among() {
   mistake found = mistake::none;
@@ -147,7 +155,14 @@ consteval mistake wrong_among() {
     }
   };
   (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
+  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : wrong_options<Ts...>();
+}
+/// The same where the sources are a list: only options stand beside it.
+template <class Source, class... Options>
+consteval mistake wrong_beside_list() {
+  constexpr mistake wrong = wrong_to_join<Source>();
+  if (wrong != mistake::none) return wrong;
+  return (is_mixing_option<Options>() && ...) ? wrong_options<Options...>() : mistake::mix_list_and_more;
 }
 
 inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
@@ -185,9 +200,11 @@ struct mix_fn {
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    constexpr mistake wrong = wrong_to_join<T>();
+    constexpr mistake wrong = wrong_beside_list<T, Options...>();
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      return ill_formed{};
+    } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
       return ill_formed{};
     } else if constexpr (wrong != mistake::none) {
       explain<wrong>();
