@@ -6767,9 +6767,9 @@ class chunk_feed {
   /// This rank's samples per epoch, before deciders.
   [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
 
-  /// The same, where it is known.
+  /// The same, where it is known and has an end.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
-    if (parts::forward || fixed_steps_) return std::nullopt;
+    if (parts::forward || fixed_steps_ || mine_.size >= std::uint64_t{1} << 62) return std::nullopt;
     return inputs_;
   }
 
@@ -7598,6 +7598,7 @@ namespace penstock::inline v0_1 {
 /// cursor.
 template <class Plan>
 class direct_feed {
+  static constexpr std::uint64_t no_end = std::uint64_t{1} << 62;
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
   using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
@@ -7650,9 +7651,11 @@ class direct_feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
   }
-  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots.
+  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots. Nothing
+  /// where an epoch has no end.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
     const cut& c = mine();
+    if (!fixed_steps_ && (c.size >= no_end || steps_per_epoch() >= no_end)) return std::nullopt;
     if (fixed_steps_ || !std::is_same_v<steps_orders_type, order_chain<>>)
       return steps_per_epoch() * whole_.slots;
     return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
@@ -8127,6 +8130,10 @@ class evaluator {
             one.what, {"bad_samples::replace: ", one.tries,
                        " samples were drawn in place of a bad one, and all are bad; the first is: ",
                        one.what.message()});
+      if (bad_.orders->size() < 2)
+        throw detail::error_like(
+            one.what,
+            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
       const position drawn = bad_.draw(one.at, one.tries++);
       detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
       try {
@@ -13001,16 +13008,17 @@ namespace penstock::inline v0_1::detail {
 
 /// Weights as whole numbers whose sum is at most 2^60. Exact where all are decimal fractions of up to 15
 /// digits and the sum of the whole numbers fits; else rounded to 2^-50 or finer of the largest. Only
-/// operations that every machine rounds alike.
+/// operations that every machine rounds alike. `place` says in messages which weights they are: " at knot 2".
 template <class = void>
-[[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too) {
+[[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too,
+                                                       std::string_view place = {}) {
   double largest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double w = values[i];
-    if (std::isnan(w)) throw mix_error({"the weight of source ", i, " is not a number"});
+    if (std::isnan(w)) throw mix_error({"the weight of source ", i, place, " is not a number"});
     if (w < 0 || std::isinf(w))
       throw mix_error(
-          {"the weight of source ", i, " is ", text_of_number(w), "; weights are finite, above 0"});
+          {"the weight of source ", i, place, " is ", text_of_number(w), "; weights are finite, above 0"});
     if (w == 0 && !zero_too) {
       throw mix_error({"the weight of source ", i,
                        " is 0; leave the source out, or let it come in later with a "
@@ -13018,7 +13026,7 @@ template <class = void>
     }
     largest = std::max(largest, w);
   }
-  if (largest == 0) throw mix_error({"all weights are 0, and somebody must give samples"});
+  if (largest == 0) throw mix_error({"all weights", place, " are 0, and somebody must give samples"});
   constexpr double fits = 0x1p52;
   double ten = 1;
   for (int digits = 0; digits <= 15 && largest * ten <= fits; ++digits, ten *= 10) {
@@ -13037,8 +13045,8 @@ template <class = void>
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
     if (scaled == 0 && values[i] != 0)
-      throw mix_error({"the weight of source ", i, ", ", text_of_number(values[i]), ", is too small beside ",
-                       text_of_number(largest)});
+      throw mix_error({"the weight of source ", i, place, ", ", text_of_number(values[i]),
+                       ", is too small beside ", text_of_number(largest)});
     whole.push_back(static_cast<std::uint64_t>(scaled));
   }
   return whole;
@@ -13272,7 +13280,7 @@ class mixing_plan {
                          ", does not come after the one before it; a step takes two knots a sample apart"});
       if (knots[i].sample >= most)
         throw mix_error({"knot ", i, " of the weight_schedule is beyond 2^63 samples"});
-      const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true);
+      const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true, text({" at knot ", i}));
       std::uint64_t sum = 0, below = 0, done = 0;
       for (const std::uint64_t w : whole) sum += w;
       for (std::size_t copies = i == 0 && knots[i].sample != 0 ? 2 : 1; copies != 0; --copies) {
@@ -15398,7 +15406,7 @@ concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_
 template <class Value, class Operand>
 [[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_equal(value, wanted);
+    return std::cmp_equal(+value, +wanted);  // + makes a char a number
   else if constexpr (std::is_arithmetic_v<Value>)
     return static_cast<double>(value) == static_cast<double>(wanted);
   else
@@ -15407,7 +15415,7 @@ template <class Value, class Operand>
 template <class Value, class Operand>
 [[nodiscard]] bool less_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_less(value, wanted);
+    return std::cmp_less(+value, +wanted);
   else if constexpr (std::is_arithmetic_v<Value>)
     return static_cast<double>(value) < static_cast<double>(wanted);
   else
@@ -23196,8 +23204,11 @@ struct token_files : known_files<Storage> {
       : known_files<Storage>(std::move(given)), window(wanted), format(name) {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;
     if (window.stride == 0) window.stride = window.length;
-    if (window.length == 0 || window.length > most || window.targets > most)
+    if (window.length == 0)
       throw error(errc::argument, {format, "_tokens: windows need a length of at least one token"});
+    if (window.length > most || window.targets > most)
+      throw error(errc::argument, {format, "_tokens: windows of ", window.length, " + ", window.targets,
+                                   " tokens are too long; length and targets go up to 2^40 each"});
     span = window.length + window.targets;
   }
 
@@ -25780,7 +25791,16 @@ struct fraction {
   double value;
   explicit fraction(double part) : value(part) {
     if (!(part >= 0 && part <= 1))
-      throw error(errc::argument, "bad_samples: a fraction is between 0 and 1").in_stage("bad_samples");
+      throw error(errc::argument, {"bad_samples: ", describe(),
+                                   " is not between 0 and 1; write fraction(0.001) for one of a thousand"})
+          .in_stage("bad_samples");
+  }
+  /// As it is written, with the shortest decimal that reads back as it.
+  [[nodiscard]] std::string describe() const {
+    char digits[32];
+    return detail::text({"fraction(",
+                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
+                         ")"});
   }
 };
 
@@ -25795,24 +25815,23 @@ class budget {
   budget(fraction part) : part_(part.value) {}
 
   /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
-  /// fraction is 0. Where nobody knows how many there are, a fraction is an error.
+  /// fraction is 0. Where nobody knows how many there are, or there is no end of them, a fraction is an
+  /// error.
   [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
     if (!part_) return count_;
     if (*part_ == 0) return 0;
     if (!samples)
       throw error(errc::argument,
                   "bad_samples: nobody knows how many samples an epoch has, behind a source that is read "
-                  "forward or with steps(n) behind filter and unbatch; give a count instead of a fraction")
+                  "forward, with steps(n) behind filter and unbatch, or where it has no end; give a count "
+                  "instead of a fraction")
           .in_stage("bad_samples");
     return std::max<std::uint64_t>(1,
                                    static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
   }
   [[nodiscard]] std::string describe() const {
     if (!part_) return std::to_string(count_);
-    std::string digits = std::to_string(*part_);
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return "fraction(" + digits + ")";
+    return fraction(*part_).describe();
   }
 
  private:

@@ -512,7 +512,11 @@ TEST_CASE("order/mixture: what is wrong is a sentence") {
   CHECK_THAT(sentence(two, ps::weight_schedule(std::vector<ps::weight_knot>{})), contains("without knots"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {0, {1, 2}}})), contains("does not come after"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1}}})), contains("a knot has 1 numbers"));
-  CHECK_THAT(sentence(two, ps::weight_schedule({{0, {0, 0}}})), contains("all weights are 0"));
+  CHECK_THAT(sentence(two, ps::weights{0, -0.0}), contains("the weight of source 0 is 0; leave"));
+  CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {5, {0, 0}}})),
+             contains("all weights at knot 1 are 0"));
+  CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {5, {1, 1}}, {6, {1, nan}}})),
+             contains("the weight of source 1 at knot 2 is not a number"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 0}}, {5, {1, 0}}})), contains("0 at every knot"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 0}}, {5, {1, -1}}})), contains("is -1"));
   CHECK_THAT(sentence({9, 9, 9, 9}, ps::weight_schedule({{0, {1, 1, 1, 1}}, {5'000, {0, 0, 0, 1}}}),

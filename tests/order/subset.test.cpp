@@ -125,6 +125,10 @@ TEST_CASE("order/subset: predicates compare numbers as numbers and texts as text
   CHECK(kept(whole, ps::one_of(std::vector<int>{})).empty());
   CHECK(kept(whole, ps::between(0, 2)) == numbers{1, 2, 3});
   CHECK(kept(whole, ps::between(-0.5, 1.5)) == numbers{1, 2});
+  const ps::sample_list letters(std::vector<char>{'a', 'b', 'a'});  // numbers too
+  CHECK(kept(letters, ps::equals('a')) == numbers{0, 2});
+  CHECK(kept(letters, ps::one_of({int{'b'}, 1})) == numbers{1});
+  CHECK(kept(letters, ps::between('b', 200)) == numbers{1});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const ps::sample_list real(std::vector<double>{0.5, nan, -1, 2});
   CHECK(kept(real, ps::between(-1, 1)) == numbers{0, 2});

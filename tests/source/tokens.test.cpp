@@ -411,6 +411,8 @@ TEST_CASE("source/tokens: what cannot be is refused with a reason") {
   CHECK_THAT(reason({.length = 0}).line, contains("at least one token"));
   CHECK(reason({.length = ~std::uint64_t{0}}).code == ps::errc::argument);
   CHECK(reason({.length = 1, .targets = ~std::uint64_t{0}}).code == ps::errc::argument);
+  CHECK_THAT(reason({.length = 5, .targets = std::uint64_t{1} << 41}).line,
+             contains("windows of 5 + 2199023255552 tokens are too long"));
   CHECK(reason({.length = 9, .stride = ~std::uint64_t{0}}).line.empty());
   CHECK_THAT(reason({.length = 1, .within_documents = true}).line, contains("where documents end"));
   CHECK(error_of([&] { static_cast<void>(ps::raw_tokens<token>((dir / "no").string(), windows{})); }).code ==

@@ -368,6 +368,32 @@ TEST_CASE("stage/bad_samples: a budget is of one epoch, a count or a fraction") 
   CHECK_THAT(refused([] { (void)bad::skip(-1); }), penstock_test::contains("not negative"));
   for (const double wrong : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THAT(refused([&] { (void)bad::fraction(wrong); }), penstock_test::contains("between 0 and 1"));
+  CHECK_THAT(refused([] { (void)bad::fraction(1.5); }),
+             penstock_test::contains("fraction(1.5) is not between"));
+  // A part of what has no end would be a budget without one.
+  const auto endless = [&](auto plan_of) {
+    CHECK_THAT(refused([&] { (void)plan_of(bad::skip(bad::fraction(0.01))).open(); }),
+               penstock_test::contains("or where it has no end; give a count"));
+    CHECK(look(plan_of(bad::skip(1))).failure.find("this is number 2") != std::string::npos);
+  };
+  endless([](auto policy) { return broken_source() | ps::repeat() | policy | ps::batch(8); });
+  endless([](auto policy) { return broken_source() | policy | ps::batch(8) | ps::repeat(); });
+  endless(
+      [](auto policy) { return broken_source() | ps::repeat() | ps::shard(1, 3) | policy | ps::batch(8); });
+  endless([](auto policy) {
+    return broken_source() | ps::repeat() | ps::filter(not_third) | policy | ps::batch(8);
+  });
+  CHECK((broken_source() | ps::repeat() | bad::skip(bad::fraction(0.5)) | ps::batch(8) | ps::steps(3))
+            .open()
+            .bad_samples()
+            .budget == 12);
+}
+
+TEST_CASE("stage/bad_samples: a fraction is described as it was written") {
+  CHECK(bad::skip(bad::fraction(0.0000001)).describe() == "bad_samples::skip(fraction(1e-07))");
+  CHECK(bad::skip(bad::fraction(0.001)).describe() == "bad_samples::skip(fraction(0.001))");
+  CHECK(bad::replace(bad::fraction(0.12345678)).describe() == "bad_samples::replace(fraction(0.12345678))");
+  CHECK(bad::skip(bad::fraction(1)).describe() == "bad_samples::skip(fraction(1))");
 }
 
 TEST_CASE(
@@ -442,7 +468,7 @@ TEST_CASE("stage/bad_samples: replace gives up where all that it draws is bad") 
         penstock_test::contains("16 samples were drawn"));
   }
   CHECK_THAT(look(none | ps::take(1) | bad::replace(100) | ps::batch(4)).failure,
-             penstock_test::contains("an epoch of one sample has no other"));
+             penstock_test::contains("an epoch of one sample has no other to take: number 0 [position 0:0]"));
   CHECK(look(none | bad::skip(50) | ps::batch(4)).elements.size() == 13);
 }
 

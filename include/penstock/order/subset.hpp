@@ -38,7 +38,7 @@ concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_
 template <class Value, class Operand>
 [[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_equal(value, wanted);
+    return std::cmp_equal(+value, +wanted);  // + makes a char a number
   else if constexpr (std::is_arithmetic_v<Value>)
     return static_cast<double>(value) == static_cast<double>(wanted);
   else
@@ -47,7 +47,7 @@ template <class Value, class Operand>
 template <class Value, class Operand>
 [[nodiscard]] bool less_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_less(value, wanted);
+    return std::cmp_less(+value, +wanted);
   else if constexpr (std::is_arithmetic_v<Value>)
     return static_cast<double>(value) < static_cast<double>(wanted);
   else

@@ -70,9 +70,9 @@ class chunk_feed {
   /// This rank's samples per epoch, before deciders.
   [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
 
-  /// The same, where it is known.
+  /// The same, where it is known and has an end.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
-    if (parts::forward || fixed_steps_) return std::nullopt;
+    if (parts::forward || fixed_steps_ || mine_.size >= std::uint64_t{1} << 62) return std::nullopt;
     return inputs_;
   }
 

@@ -26,6 +26,7 @@ namespace penstock::inline v0_1 {
 /// cursor.
 template <class Plan>
 class direct_feed {
+  static constexpr std::uint64_t no_end = std::uint64_t{1} << 62;
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
   using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
@@ -78,9 +79,11 @@ class direct_feed {
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
   }
-  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots.
+  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots. Nothing
+  /// where an epoch has no end.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
     const cut& c = mine();
+    if (!fixed_steps_ && (c.size >= no_end || steps_per_epoch() >= no_end)) return std::nullopt;
     if (fixed_steps_ || !std::is_same_v<steps_orders_type, order_chain<>>)
       return steps_per_epoch() * whole_.slots;
     return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);

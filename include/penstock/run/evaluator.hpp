@@ -285,6 +285,10 @@ class evaluator {
             one.what, {"bad_samples::replace: ", one.tries,
                        " samples were drawn in place of a bad one, and all are bad; the first is: ",
                        one.what.message()});
+      if (bad_.orders->size() < 2)
+        throw detail::error_like(
+            one.what,
+            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
       const position drawn = bad_.draw(one.at, one.tries++);
       detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
       try {

@@ -87,8 +87,11 @@ struct token_files : known_files<Storage> {
       : known_files<Storage>(std::move(given)), window(wanted), format(name) {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;
     if (window.stride == 0) window.stride = window.length;
-    if (window.length == 0 || window.length > most || window.targets > most)
+    if (window.length == 0)
       throw error(errc::argument, {format, "_tokens: windows need a length of at least one token"});
+    if (window.length > most || window.targets > most)
+      throw error(errc::argument, {format, "_tokens: windows of ", window.length, " + ", window.targets,
+                                   " tokens are too long; length and targets go up to 2^40 each"});
     span = window.length + window.targets;
   }
 

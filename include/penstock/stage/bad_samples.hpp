@@ -6,6 +6,7 @@
 #include <penstock/core/text.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,16 @@ struct fraction {
   double value;
   explicit fraction(double part) : value(part) {
     if (!(part >= 0 && part <= 1))
-      throw error(errc::argument, "bad_samples: a fraction is between 0 and 1").in_stage("bad_samples");
+      throw error(errc::argument, {"bad_samples: ", describe(),
+                                   " is not between 0 and 1; write fraction(0.001) for one of a thousand"})
+          .in_stage("bad_samples");
+  }
+  /// As it is written, with the shortest decimal that reads back as it.
+  [[nodiscard]] std::string describe() const {
+    char digits[32];
+    return detail::text({"fraction(",
+                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
+                         ")"});
   }
 };
 
@@ -36,24 +46,23 @@ class budget {
   budget(fraction part) : part_(part.value) {}
 
   /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
-  /// fraction is 0. Where nobody knows how many there are, a fraction is an error.
+  /// fraction is 0. Where nobody knows how many there are, or there is no end of them, a fraction is an
+  /// error.
   [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
     if (!part_) return count_;
     if (*part_ == 0) return 0;
     if (!samples)
       throw error(errc::argument,
                   "bad_samples: nobody knows how many samples an epoch has, behind a source that is read "
-                  "forward or with steps(n) behind filter and unbatch; give a count instead of a fraction")
+                  "forward, with steps(n) behind filter and unbatch, or where it has no end; give a count "
+                  "instead of a fraction")
           .in_stage("bad_samples");
     return std::max<std::uint64_t>(1,
                                    static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
   }
   [[nodiscard]] std::string describe() const {
     if (!part_) return std::to_string(count_);
-    std::string digits = std::to_string(*part_);
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return "fraction(" + digits + ")";
+    return fraction(*part_).describe();
   }
 
  private:

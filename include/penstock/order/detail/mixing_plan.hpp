@@ -181,7 +181,7 @@ class mixing_plan {
                          ", does not come after the one before it; a step takes two knots a sample apart"});
       if (knots[i].sample >= most)
         throw mix_error({"knot ", i, " of the weight_schedule is beyond 2^63 samples"});
-      const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true);
+      const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true, text({" at knot ", i}));
       std::uint64_t sum = 0, below = 0, done = 0;
       for (const std::uint64_t w : whole) sum += w;
       for (std::size_t copies = i == 0 && knots[i].sample != 0 ? 2 : 1; copies != 0; --copies) {

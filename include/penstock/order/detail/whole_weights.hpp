@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,16 +31,17 @@ namespace penstock::inline v0_1::detail {
 
 /// Weights as whole numbers whose sum is at most 2^60. Exact where all are decimal fractions of up to 15
 /// digits and the sum of the whole numbers fits; else rounded to 2^-50 or finer of the largest. Only
-/// operations that every machine rounds alike.
+/// operations that every machine rounds alike. `place` says in messages which weights they are: " at knot 2".
 template <class = void>
-[[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too) {
+[[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too,
+                                                       std::string_view place = {}) {
   double largest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double w = values[i];
-    if (std::isnan(w)) throw mix_error({"the weight of source ", i, " is not a number"});
+    if (std::isnan(w)) throw mix_error({"the weight of source ", i, place, " is not a number"});
     if (w < 0 || std::isinf(w))
       throw mix_error(
-          {"the weight of source ", i, " is ", text_of_number(w), "; weights are finite, above 0"});
+          {"the weight of source ", i, place, " is ", text_of_number(w), "; weights are finite, above 0"});
     if (w == 0 && !zero_too) {
       throw mix_error({"the weight of source ", i,
                        " is 0; leave the source out, or let it come in later with a "
@@ -47,7 +49,7 @@ template <class = void>
     }
     largest = std::max(largest, w);
   }
-  if (largest == 0) throw mix_error({"all weights are 0, and somebody must give samples"});
+  if (largest == 0) throw mix_error({"all weights", place, " are 0, and somebody must give samples"});
   constexpr double fits = 0x1p52;
   double ten = 1;
   for (int digits = 0; digits <= 15 && largest * ten <= fits; ++digits, ten *= 10) {
@@ -66,8 +68,8 @@ template <class = void>
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
     if (scaled == 0 && values[i] != 0)
-      throw mix_error({"the weight of source ", i, ", ", text_of_number(values[i]), ", is too small beside ",
-                       text_of_number(largest)});
+      throw mix_error({"the weight of source ", i, place, ", ", text_of_number(values[i]),
+                       ", is too small beside ", text_of_number(largest)});
     whole.push_back(static_cast<std::uint64_t>(scaled));
   }
   return whole;
