@@ -4082,12 +4082,24 @@ std::string sequence_text(const Plan& p) {
 
 namespace detail {
 
+/// Where the first stage of a text of `sequence_text` ends. A joint has the stages of its sources in
+/// brackets;
+/// where those do not close, since a long text was cut, the first stage ends where any does.
+[[nodiscard, gnu::cold]] inline std::size_t end_of_stage(std::string_view words) noexcept {
+  int open = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    open += words[i] == '(' ? 1 : words[i] == ')' ? -1 : 0;
+    if (open == 0 && words.substr(i, 3) == " | ") return i;
+  }
+  return open == 0 ? words.size() : std::min(words.find(" | "), words.size());
+}
+
 /// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
 /// otherwise.
 [[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
                                                                  std::string_view ours, bool same_data) {
   const auto cut = [](std::string_view& rest) {
-    const std::size_t end = std::min(rest.find(" | "), rest.size());
+    const std::size_t end = end_of_stage(rest);
     const std::string_view word = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 3, rest.size()));
     return word;
@@ -15964,9 +15976,13 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
                 "penstock: for_each_consumed needs an elastic plan with a batch, without filter, unbatch, "
                 "shuffle_buffer or forward source");
   const bool same_data = where.dataset == p.source().fingerprint();
-  if (!same_data || where.sequence != sequence_fingerprint(p))
-    throw error(errc::state, {"this state is not of this plan: ",
-                              detail::first_difference(where.plan, sequence_text(p), same_data)});
+  if (!same_data || where.sequence != sequence_fingerprint(p)) {
+    const std::string words = sequence_text(p);
+    std::string why = detail::first_difference(where.plan, words, same_data);
+    if (why.empty()) why = detail::first_difference(where.plan, words, false);
+    if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
+    throw error(errc::state, {"this state is not of this plan: ", why});
+  }
   direct_feed<plan_type> feed(p);
   const cut& c = feed.mine();
   const auto& orders = feed.orders();

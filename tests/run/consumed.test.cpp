@@ -3,9 +3,11 @@
 #include <penstock/run/consumed.hpp>
 
 #include <penstock/order/repeat.hpp>
+#include <penstock/order/sample_list.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
+#include <penstock/order/subset.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
@@ -100,6 +102,14 @@ TEST_CASE("run/consumed: ranges, and states of another plan") {
   ps::for_each_consumed(plan, run.state(), [&](ps::consumed_range range) { ranges.push_back(range); });
   REQUIRE(ranges.size() == 1);
   CHECK((ranges[0].first == 0 && ranges[0].count == 300));
+  // Even where no words differ it says something.
+  const auto kept = [](std::vector<int> labels) {
+    return ps::generated(6, identity) | ps::subset(ps::sample_list(std::move(labels)), ps::equals(1)) |
+           ps::batch(2);
+  };
+  CHECK_THROWS_WITH(ps::for_each_consumed(kept({1, 1, 1, 1, 0, 1}), kept({1, 1, 1, 1, 1, 0}).open().state(),
+                                          [](ps::consumed_range) {}),
+                    penstock_test::contains("not of this plan: a stage was changed"));
   CHECK_THROWS_WITH(
       ps::for_each_consumed(source | ps::batch(50), run.state(), [](ps::consumed_range) {}),
       penstock_test::contains("it has batch of 100 in all, tail keep where this plan has batch of 50"));

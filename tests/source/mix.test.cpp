@@ -166,6 +166,22 @@ TEST_CASE("source/mix: a state of other weights, another schedule or another see
   CHECK_THAT(refused(of(one, 2)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(uneven, 1)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(other, 1)), penstock_test::contains("901"));
+  // Stages inside a source are no stages of the plan: what is compared is told whole.
+  const auto two = [](const auto& second) {
+    return ps::mix(ps::weights{1, 2}, numbered(30, 0), second) | ps::batch(10);
+  };
+  const ps::state plain = two(numbered(40, 1)).open().state();
+  CHECK_THAT(
+      penstock_test::error_of([&] { (void)two(numbered(40, 1) | ps::shuffle(3)).open(plain); }),
+      penstock_test::contains("it has mix(weights{1, 2}, generated(30), generated(40)) where this plan has "
+                              "mix(weights{1, 2}, generated(30), generated(40) | shuffle(seed 3))"));
+  const ps::state shuffled = two(numbered(40, 1) | ps::shuffle(3)).open().state();
+  CHECK_THAT(
+      penstock_test::error_of([&] {
+        (void)(ps::mix(ps::weights{1, 3}, numbered(30, 0), numbered(40, 1) | ps::shuffle(3)) | ps::batch(10))
+            .open(shuffled);
+      }),
+      penstock_test::contains("it has weights{1, 2} where this plan has weights{1, 3}"));
   CHECK(refused(of(one, 1)).empty());
 }
 

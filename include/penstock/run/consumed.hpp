@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,9 +34,13 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
                 "penstock: for_each_consumed needs an elastic plan with a batch, without filter, unbatch, "
                 "shuffle_buffer or forward source");
   const bool same_data = where.dataset == p.source().fingerprint();
-  if (!same_data || where.sequence != sequence_fingerprint(p))
-    throw error(errc::state, {"this state is not of this plan: ",
-                              detail::first_difference(where.plan, sequence_text(p), same_data)});
+  if (!same_data || where.sequence != sequence_fingerprint(p)) {
+    const std::string words = sequence_text(p);
+    std::string why = detail::first_difference(where.plan, words, same_data);
+    if (why.empty()) why = detail::first_difference(where.plan, words, false);
+    if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
+    throw error(errc::state, {"this state is not of this plan: ", why});
+  }
   direct_feed<plan_type> feed(p);
   const cut& c = feed.mine();
   const auto& orders = feed.orders();
