@@ -7,6 +7,7 @@
 #include "support/bad_samples.hpp"
 #include "support/catch.hpp"
 #include "support/json.hpp"
+#include "support/temp_dir.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -59,6 +60,22 @@ TEST_CASE("run/bad_tally: what was seen counts when it is committed, and the bud
   using nothing = ps::bad_tally<std::remove_cv_t<decltype(without)>>;
   CHECK(std::is_empty_v<nothing>);
   CHECK(nothing::counts(4).epoch == 4);
+}
+
+TEST_CASE("run/bad_tally: of ranks that get the same batches one writes the ledger") {
+  const penstock_test::temp_dir folder;
+  for (std::uint64_t rank = 0; rank < 4; ++rank) {
+    const auto plan = bad_samples_test::broken_source() | ps::shard(rank, 4, ps::replicate(2)) |
+                      bad::skip(3, bad::ledger((folder / "bad.jsonl").string())) | ps::batch(2);
+    ps::bad_tally<std::remove_cv_t<decltype(plan)>> tally(plan, 20);
+    tally.see(0, slot(rank / 2));
+    tally.commit(0, nowhere);
+    CHECK(tally.count(0) == 1);
+  }
+  using bad_samples_test::lines_in;
+  using bad_samples_test::text_of;
+  CHECK(lines_in(text_of(folder / "bad.rank0.jsonl")) == 1);
+  CHECK(lines_in(text_of(folder / "bad.rank1.jsonl")) == 1);
 }
 
 TEST_CASE("run/bad_tally: a share of a count is rounded up") {

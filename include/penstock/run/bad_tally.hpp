@@ -79,7 +79,9 @@ class bad_tally {
     const auto& policy = detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages());
     most_ = policy.most.limit(samples);
     policy_ = policy.describe();
-    ledger_ = bad_ledger(policy.path.empty() ? "" : ledger_name(policy.path, part_.rank, part_.size));
+    // Replicas of a rank see the same bad samples: one of them writes them down.
+    if (part_.replica == 0 && !policy.path.empty())
+      ledger_ = bad_ledger(ledger_name(policy.path, part_.rank, part_.size));
   }
 
   /// Throws the error that says so where the budget is spent.

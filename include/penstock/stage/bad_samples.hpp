@@ -71,7 +71,8 @@ class budget {
 };
 
 /// A file to which a line is added for each bad sample. `{rank}` in the name becomes the rank's number; of
-/// several ranks, each writes its own: a name without it gets ".rank3" before its extension.
+/// several ranks, each writes its own: a name without it gets ".rank3" before its extension. Of replicas,
+/// which get the same batches, the first writes.
 struct ledger {
   std::string path;
   ledger() = default;
