@@ -3156,7 +3156,9 @@ concept bound_order =
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
 /// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
-/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it. Where only
+/// some positions give samples once more, to fill an epoch up, the bound order has `bool pads(std::uint64_t
+/// index) const` instead: whether this is one of them.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;
@@ -3193,6 +3195,8 @@ template <class Order>
 concept epoch_changing = requires { requires Order::changes_epoch; };
 template <class Order>
 concept repeating = requires { requires Order::repeats; };
+template <class Order>
+concept padding = requires(const typename Order::bound& b, std::uint64_t index) { b.pads(index); };
 
 /// The bound orders of one stage, for consecutive epochs.
 template <class Bound>
@@ -3200,6 +3204,9 @@ class bound_epochs {
  public:
   [[nodiscard]] position operator()(position at) const {
     return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+  }
+  [[nodiscard]] bool pads(position at) const {
+    return bounds_[static_cast<std::size_t>(at.epoch - first_)].pads(at.index);
   }
 
   template <class Order>
@@ -3237,6 +3244,7 @@ template <class Bound>
 class bound_epoch {
  public:
   [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
+  [[nodiscard]] bool pads(position at) const { return bound_.pads(at.index); }
 
   template <class Order>
   void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
@@ -3302,6 +3310,8 @@ class order_chain {
 
     [[nodiscard]] position operator()(std::uint64_t index) const { return through<count>({epoch_, index}); }
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+    /// Whether a stage gives a sample once more here, to fill up.
+    [[nodiscard]] bool pads(std::uint64_t index) const { return pads_before<count>({epoch_, index}); }
 
    private:
     friend class order_chain;
@@ -3314,6 +3324,17 @@ class order_chain {
         return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
       }
     }
+    template <std::size_t Left>
+    [[nodiscard]] bool pads_before(position at) const {
+      if constexpr (Left == 0) {
+        return false;
+      } else {
+        const auto& last = detail::at<Left - 1>(levels_);
+        if constexpr (detail::padding<detail::type_at<Left - 1, order_pack>>)
+          if (last.pads(at)) return true;
+        return pads_before<Left - 1>(last(at));
+      }
+    }
 
     std::uint64_t epoch_ = 0;
     typename levels_of<std::make_index_sequence<count>>::type levels_;
@@ -3321,6 +3342,8 @@ class order_chain {
 
   /// Whether a sample may stand at several positions of an epoch.
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
+  /// Whether a stage gives samples once more to fill an epoch up.
+  static constexpr bool pads = (detail::padding<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
@@ -12588,6 +12611,7 @@ class basic_distributed_sampler_order {
         index %= samples_;  // padding begins again at the first
       return {epoch_, table_ == nullptr ? index : (*table_)[index]};
     }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
 
    private:
     friend class basic_distributed_sampler_order;
@@ -14082,6 +14106,17 @@ class basic_mosaic_partition {
     return !tiled_ && padding_ != 0 && each_ + 1 < ratio_ + padding_;
   }
 
+  /// Whether a sample that stands elsewhere stands here too, so that all ranks have as many.
+  [[nodiscard]] bool pads(std::uint64_t position) const noexcept {
+    const std::uint64_t world = physical_ * ranks_, rank = position % world;
+    const std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
+    if (on_node >= on_node_) return true;
+    const std::uint64_t strewn = rank / ranks_ + on_node * physical_;
+    const std::uint64_t node = strewn % canonical_, place = strewn / canonical_;
+    if (tiled_) return node * (each_ + padding_) + place >= samples_;
+    return place >= each_ || place >= (node + 1) * samples_ / canonical_ - node * samples_ / canonical_;
+  }
+
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
     const std::uint64_t world = physical_ * ranks_, rank = position % world;
     std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
@@ -14123,6 +14158,7 @@ class basic_mosaic_order {
       const std::uint64_t at = partition_(index);
       return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
     }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
 
    private:
     friend class basic_mosaic_order;
@@ -17659,7 +17695,7 @@ struct topology_proof {
   std::uint64_t steps = 0;                     ///< per epoch, on every rank
   std::uint64_t delivered = 0;                 ///< samples of the first epoch, over all ranks
   std::uint64_t dropped = 0;                   ///< positions of it that are in no step
-  std::uint64_t padded = 0;                    ///< slots without a sample
+  std::uint64_t padded = 0;                    ///< slots without a sample, or with one of `proof::pads`
   std::uint64_t least = 0, most = 0, sum = 0;  ///< shards that a node touches; sum over the nodes
 };
 
@@ -17669,6 +17705,7 @@ struct proof {
   std::uint64_t samples = 0;    ///< of the source
   std::uint64_t shards = 0;
   std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
+  std::uint64_t pads = 0;      ///< positions of it with a sample once more, to fill up; 0 where `sampled`
   std::uint64_t global = 0;    ///< samples of a global step
   bool sampled = false;        ///< random positions and steps, not all
   std::vector<topology_proof> topologies;
@@ -17686,6 +17723,7 @@ class prover {
   using feed_type = direct_feed<Plan>;
   static constexpr bool repeats =
       std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
+  static constexpr bool pads = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::pads;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -17726,6 +17764,12 @@ class prover {
   }
 
  private:
+  /// A position at which the order gives a sample once more.
+  struct pad {
+    std::uint64_t index = 0, sample = 0;
+    friend auto operator<=>(const pad&, const pad&) = default;
+  };
+
   void violation(std::initializer_list<piece> what) {
     const std::lock_guard lock(guard_);
     if (made_.violations.size() < 100) made_.violations.push_back(text({"epoch ", epoch_, ": ", text(what)}));
@@ -17759,6 +17803,7 @@ class prover {
     const std::uint64_t n = made_.positions;
     seen_ = bit_set();
     shard_of_.clear();
+    pads_.clear();
     if (n == 0) return;
     const auto& orders = feed_.orders();
     source_epoch_ = orders.sample_at({epoch_, 0}).epoch;
@@ -17771,7 +17816,19 @@ class prover {
     }
     next_ = 0;
     run_threads<&prover::prove_order>();
+    settle_pads();
+    if (first) made_.pads = pads_.size();
     if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - seen_.count();
+  }
+  /// What was left of a sample by stages behind the one that fills up may be its padding alone.
+  void settle_pads() {
+    std::sort(pads_.begin(), pads_.end());
+    std::erase_if(pads_, [&](const pad& one) { return !seen_.set(one.sample); });
+  }
+  [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const {
+    const auto before = [](const pad& one, std::uint64_t index) { return one.index < index; };
+    const auto first = std::lower_bound(pads_.begin(), pads_.end(), begin, before);
+    return static_cast<std::uint64_t>(std::lower_bound(first, pads_.end(), end, before) - first);
   }
   /// Behind a shuffle_buffer: which position comes when.
   void draw_cursor() {
@@ -17808,12 +17865,19 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
+          const std::uint64_t sample = (at.epoch - source_epoch_) * made_.samples + at.index;
+          if (pads && bound.pads(ordinal(index))) {
+            const std::lock_guard lock(guard_);
+            pads_.push_back({index, sample});
+            continue;
+          }
+          if (seen_.set(sample) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
-          if (!back || *back != position{epoch_, ordinal(index)})
+          if (pads ? !back || orders.sample_at(*back) != at
+                   : !back || *back != position{epoch_, ordinal(index)})
             violation(
                 {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
         }
@@ -17842,7 +17906,7 @@ class prover {
       for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
     bit_set step_seen(made_.sampled ? 0 : c.steps() + 1);
     bit_set offsets(c.lanes == 1 ? 0 : c.global);
-    std::uint64_t delivered = 0, padded = 0;
+    std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
     const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
     for (std::uint64_t i = 0; i < looks; ++i) {
       const std::uint64_t step = looks == steps || i == 0 ? i
@@ -17853,6 +17917,8 @@ class prover {
       if (!made_.sampled && step_seen.set(at.index) && at.epoch == epoch_)
         violation({"step ", step, " has the samples of a step before it"});
       prove_step(ranks, at.index, touched, offsets, delivered, padded, found.shape);
+      const std::uint64_t begin = at.index * c.global;
+      pad_positions += pads_in(begin, begin + c.count(at.index));
     }
     for (const std::uint64_t stop : options_.stops) prove_stop(which, std::min(stop, steps));
     if (!first) return;
@@ -17866,9 +17932,9 @@ class prover {
                          : 0;
       return;
     }
-    found.delivered = delivered;
+    found.delivered = delivered - pad_positions;
     found.dropped = made_.positions - std::min(made_.positions, delivered);
-    found.padded = padded;
+    found.padded = padded + pad_positions;
     found.least = made_.shards;
     for (const bit_set& node : touched) {
       const std::uint64_t count = node.count();
@@ -17958,6 +18024,7 @@ class prover {
   typename feed_type::binding binding_;
   bit_set seen_;
   std::vector<std::uint32_t> shard_of_;
+  std::vector<pad> pads_;
   std::atomic<std::uint64_t> next_{0};
   std::mutex guard_;
   std::exception_ptr failure_;
@@ -17966,7 +18033,8 @@ class prover {
 }  // namespace detail
 
 /// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once (not asked of `class_balanced` and `weighted`, which repeat samples); each global step is the same
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples; what `distributed_sampler` and
+/// `mosaic` give once more to fill an epoch up counts as padding); each global step is the same
 /// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
 /// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
 /// padded and left out, and the shards that each node touches.
@@ -17999,6 +18067,8 @@ template <class = void>
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
                     " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
   if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
+  if (p.pads != 0)
+    detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});
   for (const topology_proof& t : p.topologies) {
     detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
                             t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});

@@ -5,6 +5,7 @@
 #include <penstock/order/class_balanced.hpp>
 #include <penstock/order/distributed_sampler.hpp>
 #include <penstock/order/fold.hpp>
+#include <penstock/order/mosaic.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/sample_list.hpp>
 #include <penstock/order/shard.hpp>
@@ -15,6 +16,7 @@
 #include <penstock/order/subset.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/order/weighted.hpp>
+#include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
@@ -24,6 +26,7 @@
 #include "support/order_input.hpp"
 #include "support/test_data.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -144,6 +147,78 @@ TEST_CASE("run/proof: parts of a dataset keep it too, and may repeat samples onl
   CHECK(holds(ps::weighted(label, 1)).left_out != 0);
 }
 
+TEST_CASE("run/proof: what an order gives once more to fill up is padding") {
+  const auto holds = [&](const auto& source, const auto&... stages) {
+    const ps::proof found =
+        ps::prove((source | ... | stages), many, {.epochs = 2, .stops = {0, 1, 2}, .threads = 2});
+    INFO(to_string(found));
+    CHECK(found.holds());
+    CHECK(found.left_out == 0);
+    return found;
+  };
+  const auto hundred = ps::generated(100, identity);
+  for (const bool shuffle : {false, true}) {
+    const auto torch = ps::distributed_sampler({.num_replicas = 7, .shuffle = shuffle, .seed = 1});
+    const ps::proof kept = holds(hundred, torch, ps::global_batch(64));
+    CHECK(kept.positions == 105);
+    CHECK(kept.pads == 5);
+    CHECK_THAT(to_string(kept), penstock_test::contains("5 positions are padding"));
+    for (const auto& t : kept.topologies) {
+      CHECK(t.delivered == 100);
+      CHECK(t.padded == 5);
+      CHECK(t.dropped == 0);
+    }
+    const ps::proof padded = holds(hundred, torch, ps::global_batch(64, ps::tail::pad));
+    CHECK(padded.topologies[0].delivered == 100);
+    CHECK(padded.topologies[0].padded == 5 + 128 - 105);
+    // The padding goes with the last step.
+    const ps::proof dropped = holds(hundred, torch, ps::global_batch(64, ps::tail::drop));
+    CHECK(dropped.topologies[0].delivered == 64);
+    CHECK(dropped.topologies[0].padded == 0);
+    CHECK(dropped.topologies[0].dropped == 41);
+    // Twice an epoch, and where a stage behind it leaves only the second one.
+    CHECK(holds(hundred, torch, ps::repeat(2), ps::global_batch(64)).pads == 10);
+    const ps::proof rest = ps::prove(hundred | torch | ps::skip(5) | ps::global_batch(64), many);
+    CHECK(rest.holds());
+    CHECK(rest.left_out == 0);
+    CHECK(rest.pads == 0);
+    CHECK(ps::prove(hundred | torch | ps::skip(8) | ps::global_batch(64), many).left_out == 3);
+  }
+  CHECK(holds(ps::generated(98, identity), ps::distributed_sampler({.num_replicas = 7}), ps::global_batch(64))
+            .pads == 0);
+  CHECK(holds(ps::generated(3, identity), ps::distributed_sampler({.num_replicas = 8}), ps::global_batch(64))
+            .pads == 5);
+
+  for (const std::uint64_t samples : {1, 2, 7, 50, 64, 101, 1000})
+    for (const auto& [canonical, physical, ranks] : {std::array<std::uint64_t, 3>{1, 1, 1},
+                                                     {1, 1, 8},
+                                                     {2, 2, 3},
+                                                     {4, 2, 5},
+                                                     {2, 4, 3},
+                                                     {8, 1, 4},
+                                                     {1, 4, 8}}) {
+      for (const bool shuffle : {false, true}) {
+        const auto streaming = ps::mosaic({.num_canonical_nodes = canonical,
+                                           .physical_nodes = physical,
+                                           .ranks_per_node = ranks,
+                                           .shuffle = shuffle && samples >= canonical});
+        INFO(samples << " samples, " << canonical << ' ' << physical << ' ' << ranks);
+        const auto plan = ps::generated(samples, identity) | streaming | ps::global_batch(64);
+        try {
+          static_cast<void>(plan.open());
+        } catch (const ps::error&) {
+          CHECK(samples < canonical * physical * ranks);  // too few, as in Streaming
+          continue;
+        }
+        const ps::proof found = ps::prove(plan, many);
+        INFO(to_string(found));
+        CHECK(found.holds());
+        CHECK(found.left_out == 0);
+        CHECK(found.pads == found.positions - samples);
+      }
+    }
+}
+
 TEST_CASE("run/proof: lanes keep a node in its part of the shards") {
   const auto source = ps::generated(64'000, identity, [] {
     std::vector<std::uint64_t> starts;
@@ -171,9 +246,6 @@ TEST_CASE("run/proof: what is wrong is found") {
          "sample 4 stands at position 5 and at an earlier one");
   broken(source | wrong_stage<1>() | ps::global_batch(64), "position 5 gives sample 103 of 100");
   broken(source | wrong_stage<2>() | ps::global_batch(64), "says that it stands elsewhere");
-  // PyTorch's sampler fills the last step up with samples it has given already.
-  broken(source | ps::distributed_sampler({.num_replicas = 7, .seed = 1}) | ps::global_batch(64),
-         "at an earlier one");
   const ps::proof again = ps::prove(source | ps::global_batch(64) | ps::repeat(2), many);
   CHECK(again.holds());
 

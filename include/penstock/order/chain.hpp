@@ -24,6 +24,8 @@ template <class Order>
 concept epoch_changing = requires { requires Order::changes_epoch; };
 template <class Order>
 concept repeating = requires { requires Order::repeats; };
+template <class Order>
+concept padding = requires(const typename Order::bound& b, std::uint64_t index) { b.pads(index); };
 
 /// The bound orders of one stage, for consecutive epochs.
 template <class Bound>
@@ -31,6 +33,9 @@ class bound_epochs {
  public:
   [[nodiscard]] position operator()(position at) const {
     return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+  }
+  [[nodiscard]] bool pads(position at) const {
+    return bounds_[static_cast<std::size_t>(at.epoch - first_)].pads(at.index);
   }
 
   template <class Order>
@@ -68,6 +73,7 @@ template <class Bound>
 class bound_epoch {
  public:
   [[nodiscard]] position operator()(position at) const { return bound_(at.index); }
+  [[nodiscard]] bool pads(position at) const { return bound_.pads(at.index); }
 
   template <class Order>
   void rebind(const Order& made, std::uint64_t first, std::uint64_t) {
@@ -133,6 +139,8 @@ class order_chain {
 
     [[nodiscard]] position operator()(std::uint64_t index) const { return through<count>({epoch_, index}); }
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+    /// Whether a stage gives a sample once more here, to fill up.
+    [[nodiscard]] bool pads(std::uint64_t index) const { return pads_before<count>({epoch_, index}); }
 
    private:
     friend class order_chain;
@@ -145,6 +153,17 @@ class order_chain {
         return through<Left - 1>(detail::at<Left - 1>(levels_)(at));
       }
     }
+    template <std::size_t Left>
+    [[nodiscard]] bool pads_before(position at) const {
+      if constexpr (Left == 0) {
+        return false;
+      } else {
+        const auto& last = detail::at<Left - 1>(levels_);
+        if constexpr (detail::padding<detail::type_at<Left - 1, order_pack>>)
+          if (last.pads(at)) return true;
+        return pads_before<Left - 1>(last(at));
+      }
+    }
 
     std::uint64_t epoch_ = 0;
     typename levels_of<std::make_index_sequence<count>>::type levels_;
@@ -152,6 +171,8 @@ class order_chain {
 
   /// Whether a sample may stand at several positions of an epoch.
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
+  /// Whether a stage gives samples once more to fill an epoch up.
+  static constexpr bool pads = (detail::padding<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 

@@ -98,7 +98,9 @@ concept bound_order =
 /// `position_range reach(position_range) const` where the positions before the stage are known more closely
 /// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
 /// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
-/// positions of an epoch, `position_of` is then the first of them, and may have to look for it.
+/// positions of an epoch, `position_of` is then the first of them, and may have to look for it. Where only
+/// some positions give samples once more, to fill an epoch up, the bound order has `bool pads(std::uint64_t
+/// index) const` instead: whether this is one of them.
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;

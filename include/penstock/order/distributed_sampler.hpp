@@ -59,6 +59,7 @@ class basic_distributed_sampler_order {
         index %= samples_;  // padding begins again at the first
       return {epoch_, table_ == nullptr ? index : (*table_)[index]};
     }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
 
    private:
     friend class basic_distributed_sampler_order;

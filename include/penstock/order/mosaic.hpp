@@ -59,6 +59,17 @@ class basic_mosaic_partition {
     return !tiled_ && padding_ != 0 && each_ + 1 < ratio_ + padding_;
   }
 
+  /// Whether a sample that stands elsewhere stands here too, so that all ranks have as many.
+  [[nodiscard]] bool pads(std::uint64_t position) const noexcept {
+    const std::uint64_t world = physical_ * ranks_, rank = position % world;
+    const std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
+    if (on_node >= on_node_) return true;
+    const std::uint64_t strewn = rank / ranks_ + on_node * physical_;
+    const std::uint64_t node = strewn % canonical_, place = strewn / canonical_;
+    if (tiled_) return node * (each_ + padding_) + place >= samples_;
+    return place >= each_ || place >= (node + 1) * samples_ / canonical_ - node * samples_ / canonical_;
+  }
+
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
     const std::uint64_t world = physical_ * ranks_, rank = position % world;
     std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
@@ -100,6 +111,7 @@ class basic_mosaic_order {
       const std::uint64_t at = partition_(index);
       return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
     }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
 
    private:
     friend class basic_mosaic_order;

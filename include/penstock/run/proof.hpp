@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -50,7 +51,7 @@ struct topology_proof {
   std::uint64_t steps = 0;                     ///< per epoch, on every rank
   std::uint64_t delivered = 0;                 ///< samples of the first epoch, over all ranks
   std::uint64_t dropped = 0;                   ///< positions of it that are in no step
-  std::uint64_t padded = 0;                    ///< slots without a sample
+  std::uint64_t padded = 0;                    ///< slots without a sample, or with one of `proof::pads`
   std::uint64_t least = 0, most = 0, sum = 0;  ///< shards that a node touches; sum over the nodes
 };
 
@@ -60,6 +61,7 @@ struct proof {
   std::uint64_t samples = 0;    ///< of the source
   std::uint64_t shards = 0;
   std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
+  std::uint64_t pads = 0;      ///< positions of it with a sample once more, to fill up; 0 where `sampled`
   std::uint64_t global = 0;    ///< samples of a global step
   bool sampled = false;        ///< random positions and steps, not all
   std::vector<topology_proof> topologies;
@@ -77,6 +79,7 @@ class prover {
   using feed_type = direct_feed<Plan>;
   static constexpr bool repeats =
       std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
+  static constexpr bool pads = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::pads;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -117,6 +120,12 @@ class prover {
   }
 
  private:
+  /// A position at which the order gives a sample once more.
+  struct pad {
+    std::uint64_t index = 0, sample = 0;
+    friend auto operator<=>(const pad&, const pad&) = default;
+  };
+
   void violation(std::initializer_list<piece> what) {
     const std::lock_guard lock(guard_);
     if (made_.violations.size() < 100) made_.violations.push_back(text({"epoch ", epoch_, ": ", text(what)}));
@@ -150,6 +159,7 @@ class prover {
     const std::uint64_t n = made_.positions;
     seen_ = bit_set();
     shard_of_.clear();
+    pads_.clear();
     if (n == 0) return;
     const auto& orders = feed_.orders();
     source_epoch_ = orders.sample_at({epoch_, 0}).epoch;
@@ -162,7 +172,19 @@ class prover {
     }
     next_ = 0;
     run_threads<&prover::prove_order>();
+    settle_pads();
+    if (first) made_.pads = pads_.size();
     if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - seen_.count();
+  }
+  /// What was left of a sample by stages behind the one that fills up may be its padding alone.
+  void settle_pads() {
+    std::sort(pads_.begin(), pads_.end());
+    std::erase_if(pads_, [&](const pad& one) { return !seen_.set(one.sample); });
+  }
+  [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const {
+    const auto before = [](const pad& one, std::uint64_t index) { return one.index < index; };
+    const auto first = std::lower_bound(pads_.begin(), pads_.end(), begin, before);
+    return static_cast<std::uint64_t>(std::lower_bound(first, pads_.end(), end, before) - first);
   }
   /// Behind a shuffle_buffer: which position comes when.
   void draw_cursor() {
@@ -199,12 +221,19 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
+          const std::uint64_t sample = (at.epoch - source_epoch_) * made_.samples + at.index;
+          if (pads && bound.pads(ordinal(index))) {
+            const std::lock_guard lock(guard_);
+            pads_.push_back({index, sample});
+            continue;
+          }
+          if (seen_.set(sample) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
-          if (!back || *back != position{epoch_, ordinal(index)})
+          if (pads ? !back || orders.sample_at(*back) != at
+                   : !back || *back != position{epoch_, ordinal(index)})
             violation(
                 {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
         }
@@ -233,7 +262,7 @@ class prover {
       for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
     bit_set step_seen(made_.sampled ? 0 : c.steps() + 1);
     bit_set offsets(c.lanes == 1 ? 0 : c.global);
-    std::uint64_t delivered = 0, padded = 0;
+    std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
     const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
     for (std::uint64_t i = 0; i < looks; ++i) {
       const std::uint64_t step = looks == steps || i == 0 ? i
@@ -244,6 +273,8 @@ class prover {
       if (!made_.sampled && step_seen.set(at.index) && at.epoch == epoch_)
         violation({"step ", step, " has the samples of a step before it"});
       prove_step(ranks, at.index, touched, offsets, delivered, padded, found.shape);
+      const std::uint64_t begin = at.index * c.global;
+      pad_positions += pads_in(begin, begin + c.count(at.index));
     }
     for (const std::uint64_t stop : options_.stops) prove_stop(which, std::min(stop, steps));
     if (!first) return;
@@ -257,9 +288,9 @@ class prover {
                          : 0;
       return;
     }
-    found.delivered = delivered;
+    found.delivered = delivered - pad_positions;
     found.dropped = made_.positions - std::min(made_.positions, delivered);
-    found.padded = padded;
+    found.padded = padded + pad_positions;
     found.least = made_.shards;
     for (const bit_set& node : touched) {
       const std::uint64_t count = node.count();
@@ -349,6 +380,7 @@ class prover {
   typename feed_type::binding binding_;
   bit_set seen_;
   std::vector<std::uint32_t> shard_of_;
+  std::vector<pad> pads_;
   std::atomic<std::uint64_t> next_{0};
   std::mutex guard_;
   std::exception_ptr failure_;
@@ -357,7 +389,8 @@ class prover {
 }  // namespace detail
 
 /// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once (not asked of `class_balanced` and `weighted`, which repeat samples); each global step is the same
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples; what `distributed_sampler` and
+/// `mosaic` give once more to fill an epoch up counts as padding); each global step is the same
 /// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
 /// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
 /// padded and left out, and the shards that each node touches.
@@ -390,6 +423,8 @@ template <class = void>
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
                     " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
   if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
+  if (p.pads != 0)
+    detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});
   for (const topology_proof& t : p.topologies) {
     detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
                             t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
