@@ -7,6 +7,8 @@
 //         --topologies 1x8,4x8,32x8,3x7 --epochs 2 --stops 0,1000,20000
 //   prove --samples 100000000 --shards 10000 ...          a dataset that is not there yet
 //   prove ... --consumed state.json [--keys yes]          which samples went into a model
+//   mpirun -np 8 prove ... --epochs 90 --out proof        many processes, each its part, resumable
+//   sbatch --array=0-31 --wrap "prove ... --out proof"
 //
 // Exits with 1 where something does not hold. Reads indexes, no sample. A plan with other order stages calls
 // ps::prove and ps::for_each_consumed itself, as is done here.
@@ -21,12 +23,17 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "arguments.hpp"
+#include "proof_parts.hpp"
 
 namespace ps = penstock;
 
@@ -37,6 +44,8 @@ struct settings {
   ps::proof_options options;
   std::string state_file;
   bool keys = false;
+  std::string out;
+  ps::world here;
 };
 
 /// "1,2,3" to numbers, each made by `read`.
@@ -102,17 +111,100 @@ void list_consumed(const Plan& plan, const settings& given) {
   });
 }
 
+/// What names a topology of an epoch, with all that its proof depends on besides the plan.
+std::string named(const settings& given, std::uint64_t epoch, std::size_t number) {
+  const auto words = [](const ps::topology& t) {
+    return std::to_string(t.nodes) + "x" + std::to_string(t.ranks_per_node);
+  };
+  std::string text = "epoch " + std::to_string(epoch) + ", " + words(given.shapes[number]);
+  if (given.options.stops.empty()) return text;
+  text += ", then " + words(given.shapes[(number + 1) % given.shapes.size()]) + " after";
+  for (const std::uint64_t stop : given.options.stops) text += " " + std::to_string(stop);
+  return text;
+}
+
+/// Adds what was found of one topology in one epoch to what is printed at the end.
+void add(ps::proof& all, const ps::proof& one) {
+  const ps::topology_proof& found = one.topologies.front();
+  const bool known = std::any_of(all.topologies.begin(), all.topologies.end(), [&](const auto& t) {
+    return t.shape.nodes == found.shape.nodes && t.shape.ranks_per_node == found.shape.ranks_per_node;
+  });
+  if (all.topologies.empty()) {
+    all = one;
+    return;
+  }
+  if (!known) all.topologies.push_back(found);
+  for (const std::string& violation : one.violations)
+    if (std::find(all.violations.begin(), all.violations.end(), violation) == all.violations.end())
+      all.violations.push_back(violation);
+}
+
+/// Proves this process's part of all (epoch, topology), but for what is proved already: a run of neighbours
+/// in the order of epochs, since what an epoch costs is mostly its order, which is computed once for all its
+/// topologies.
+template <class Plan>
+int prove_part(const Plan& plan, const settings& given) {
+  proof_parts parts(given.out, given.here, plan.source().fingerprint(), ps::sequence_fingerprint(plan),
+                    ps::sequence_text(plan));
+  struct task {
+    std::uint64_t epoch;
+    std::size_t number;
+    std::string what;
+  };
+  std::vector<task> tasks;
+  std::set<std::string> told;
+  for (std::uint64_t epoch = 0; epoch < given.options.epochs; ++epoch)
+    for (std::size_t number = 0; number < given.shapes.size(); ++number)
+      if (std::string what = named(given, epoch, number); told.insert(what).second)
+        tasks.push_back({epoch, number, std::move(what)});
+  const std::size_t ranks = static_cast<std::size_t>(given.here.size),
+                    rank = static_cast<std::size_t>(given.here.rank);
+  const auto share = [&](std::size_t r) {
+    return tasks.size() / ranks * r + tasks.size() % ranks * r / ranks;
+  };
+  const std::size_t first = share(rank), last = share(rank + 1);
+
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t there = 0;
+  for (std::size_t i = first; i < last;) {
+    ps::proof_options options = given.options;
+    options.first_epoch = tasks[i].epoch;
+    options.epochs = 1;
+    for (; i < last && tasks[i].epoch == options.first_epoch; ++i) {
+      if (parts.find(tasks[i].what) != nullptr)
+        ++there;
+      else
+        options.only.push_back(tasks[i].number);
+    }
+    if (options.only.empty()) continue;
+    static_cast<void>(ps::prove(plan, given.shapes, options, [&](const ps::proof_part& one) {
+      ps::proof found = one.whole;
+      found.topologies = {one.found};
+      found.violations = one.violations;
+      const std::string what = named(given, one.epoch, static_cast<std::size_t>(one.number));
+      parts.add(what, std::move(found));
+      if (!given.out.empty()) std::cout << "proved " << what << std::endl;
+    }));
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+
+  ps::proof all;
+  for (std::size_t i = first; i < last; ++i) add(all, parts.find(tasks[i].what)->whole);
+  std::ostringstream text;  // printed at once, since other processes print too
+  if (first != last) text << to_string(all);
+  if (last - first > there) text << "in " << took.count() << " s\n";
+  if (given.here.size != 1 || !given.out.empty())
+    text << "rank " << given.here.rank << " of " << given.here.size << " (" << given.here.launcher
+         << "): " << last - first - there << " topologies proved, " << there << " were there\n";
+  std::cout << text.str() << std::flush;
+  return all.holds() ? 0 : 1;
+}
+
 template <class Plan>
 int work(const Plan& plan, const settings& given) {
-  if (!given.state_file.empty()) {
-    list_consumed(plan, given);
-    return 0;
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  const ps::proof found = ps::prove(plan, given.shapes, given.options);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::cout << to_string(found) << "in " << took.count() << " s\n";
-  return found.holds() ? 0 : 1;
+  if (given.state_file.empty()) return prove_part(plan, given);
+  if (given.here.rank == 0) list_consumed(plan, given);
+  return 0;
 }
 
 template <class Source>
@@ -133,19 +225,40 @@ int with_order(const Source& source, arguments& given, const settings& set) {
   return work(source | ps::shuffle(seed, ps::window(window), ps::lanes(lanes)) | cut, set);
 }
 
+constexpr const char* usage =
+    "prove --data PATTERN | --samples N --shards S; --order shuffle|sequential, --seed N, --window W, "
+    "--lanes C, --global-batch G, --tail keep|drop|pad, --topologies 1x8,4x8,..., --epochs N, --stops "
+    "S,S,..., --threads N, --out DIR, --consumed STATE, --keys yes";
+
+constexpr const char* help =
+    "\n\n"
+    "Several processes of a launcher, or the tasks of a Slurm job array, share the work: each has a run of\n"
+    "neighbours among all topologies of epoch 0, then of epoch 1, and so on. A topology of an epoch is one\n"
+    "piece, with all its stops; each process computes the order of every epoch it has a topology of. So "
+    "many\n"
+    "processes are worth it for many epochs, or many topologies. One that finds a violation exits with 1.\n\n"
+    "With --out DIR each keeps what it found in DIR/part-RRRRR-of-WWWWW, and what stands in any such file "
+    "there\n"
+    "is not proved again: whatever was killed is started again, with any number of processes, and does the\n"
+    "rest. Started once more by one process it proves nothing and prints all. One job at a time has a DIR.\n"
+    "A DIR with the proof of another plan, or of other data, is refused.\n";
+
 int run(int count, char** values) {
-  arguments given(
-      count, values,
-      "prove --data PATTERN | --samples N --shards S; --order shuffle|sequential, --seed N, --window W, "
-      "--lanes C, --global-batch G, --tail keep|drop|pad, --topologies 1x8,4x8,..., --epochs N, --stops "
-      "S,S,..., --threads N, --consumed STATE, --keys yes");
+  if (count == 2 && std::string_view(values[1]) == "--help") {
+    std::cout << "usage: " << usage << help;
+    return 0;
+  }
+  arguments given(count, values, usage);
   settings set;
   set.state_file = given.text("consumed", "");
   set.keys = given.text("keys", "no") == "yes";
+  set.out = given.text("out", "");
+  set.here = ps::world::from_environment({.slurm_array = true});
   set.shapes = listed<ps::topology>(given.text("topologies", "1x1,1x8,4x8"), shape);
   set.options.stops = listed<std::uint64_t>(given.text("stops", ""), number);
   set.options.epochs = given.number("epochs", 1);
-  set.options.threads = static_cast<unsigned>(given.number("threads", ps::usable_processors()));
+  set.options.threads = static_cast<unsigned>(
+      given.number("threads", std::max<std::uint64_t>(1, ps::usable_processors() / set.here.local_size)));
   if (const std::string data = given.text("data", ""); !data.empty())
     return with_order(ps::webdataset(data) | ps::map([](const auto&) { return 0; }), given, set);
 

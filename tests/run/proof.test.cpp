@@ -29,6 +29,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -189,7 +191,7 @@ TEST_CASE("run/proof: what an order gives once more to fill up is padding") {
   CHECK(holds(ps::generated(3, identity), ps::distributed_sampler({.num_replicas = 8}), ps::global_batch(64))
             .pads == 5);
 
-  for (const std::uint64_t samples : {1, 2, 7, 50, 64, 101, 1000})
+  for (const std::uint64_t samples : std::array<std::uint64_t, 7>{1, 2, 7, 50, 64, 101, 1000})
     for (const auto& [canonical, physical, ranks] : {std::array<std::uint64_t, 3>{1, 1, 1},
                                                      {1, 1, 8},
                                                      {2, 2, 3},
@@ -217,6 +219,46 @@ TEST_CASE("run/proof: what an order gives once more to fill up is padding") {
         CHECK(found.pads == found.positions - samples);
       }
     }
+}
+
+TEST_CASE("run/proof: parts of the work say when they are done, and together find the same") {
+  const auto plan = shards_of(50) | ps::shuffle(1) | ps::global_batch(64);
+  const ps::proof_options all{.epochs = 2, .stops = {0, 3}, .threads = 2};
+  const auto line = [](const ps::proof_part& one) {
+    const ps::topology_proof& t = one.found;
+    return std::to_string(one.epoch) + ": " + std::to_string(one.number) + ", " +
+           std::to_string(t.shape.nodes) + " x " + std::to_string(t.shape.ranks_per_node) + ' ' +
+           std::to_string(t.steps) + ' ' + std::to_string(t.sum) + " of " +
+           std::to_string(one.whole.positions);
+  };
+  std::multiset<std::string> whole, parts;
+  static_cast<void>(ps::prove(plan, many, all, [&](const ps::proof_part& one) {
+    CHECK(one.violations.empty());
+    whole.insert(line(one));
+  }));
+  CHECK(whole.size() == 2 * many.size());
+  for (std::uint64_t rank = 0; rank < 4; ++rank) {
+    ps::proof_options mine = all;
+    for (std::uint64_t i = rank; i < many.size(); i += 4) mine.only.push_back(i);
+    const ps::proof found =
+        ps::prove(plan, many, mine, [&](const ps::proof_part& one) { parts.insert(line(one)); });
+    CHECK(found.holds());
+    CHECK(found.topologies.size() == mine.only.size());
+    CHECK(found.topologies[0].shape.ranks() == many[static_cast<std::size_t>(rank)].ranks());
+  }
+  CHECK(parts == whole);
+  CHECK_THROWS_WITH(ps::prove(plan, many, {.only = {6}}), penstock_test::contains("no topology 6 among 6"));
+  CHECK_THROWS_WITH(
+      ps::prove(plan, many, all, [](const ps::proof_part&) { throw std::runtime_error("the disk is full"); }),
+      penstock_test::contains("the disk is full"));
+
+  // What is wrong with the order is wrong with every topology.
+  std::size_t told = 0;
+  const ps::proof broken =
+      ps::prove(ps::generated(100, identity) | wrong_stage<0>() | ps::global_batch(64), many, {.threads = 2},
+                [&](const ps::proof_part& one) { told += one.violations.size(); });
+  CHECK(broken.violations.size() == 1);
+  CHECK(told == many.size());
 }
 
 TEST_CASE("run/proof: lanes keep a node in its part of the shards") {

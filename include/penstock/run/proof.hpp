@@ -21,6 +21,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ struct proof_options {
   std::uint64_t most_positions = std::uint64_t{1} << 28;
   std::uint64_t looks = 1'000'000;
   unsigned threads = 1;
+  /// Numbers of the topologies that are proved; none: all. The others are there for stops to go on with.
+  std::vector<std::uint64_t> only = {};
 };
 
 /// What was found for one topology.
@@ -70,6 +73,14 @@ struct proof {
   [[nodiscard]] bool holds() const noexcept { return violations.empty(); }
 };
 
+/// A topology of an epoch that is proved: what `prove` tells on its way.
+struct proof_part {
+  std::uint64_t epoch = 0, number = 0;         ///< number: of the topology, in the list that was given
+  const topology_proof& found;                 ///< its counts are of the first epoch
+  const std::vector<std::string>& violations;  ///< of this topology, and of the epoch's order
+  const proof& whole;                          ///< what is known of all; its topologies may not be proved yet
+};
+
 namespace detail {
 
 /// The work of `prove`.
@@ -83,7 +94,7 @@ class prover {
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
-      : plan_(p), feed_(p), options_(options) {
+      : plan_(p), feed_(p), shapes_(shapes), options_(options) {
     const auto& orders = feed_.orders();
     const cut& c = feed_.mine();
     made_.positions = orders.size();
@@ -97,7 +108,9 @@ class prover {
     if (const auto starts = p.source().starts()) starts_ = *starts;
     if (starts_.size() < 2) starts_ = {0, made_.samples};
     made_.shards = starts_.size() - 1;
+    numbers_ = options.only;
     for (const topology& shape : shapes) {
+      if (options.only.empty()) numbers_.push_back(numbers_.size());
       cut all = c;
       all.world = shape.ranks();
       all.rank = 0;
@@ -105,16 +118,24 @@ class prover {
       if (all.world > c.global)
         throw error(errc::argument, {"a global batch of ", c.global, " has no sample for each of ", all.world,
                                      " ranks; make it larger or leave that topology out"});
-      made_.topologies.push_back({shape});
+    }
+    for (const std::uint64_t number : numbers_) {
+      if (number >= shapes.size())
+        throw error(errc::argument, {"there is no topology ", number, " among ", shapes.size()});
+      made_.topologies.push_back({shapes[static_cast<std::size_t>(number)]});
     }
   }
 
-  [[nodiscard]] proof result() {
+  template <class Done>
+  [[nodiscard]] proof result(Done& done) {
     for (std::uint64_t e = 0; e < options_.epochs; ++e) {
       epoch_ = options_.first_epoch + e;
+      const std::size_t before = made_.violations.size();
       prepare_epoch(e == 0);
+      order_violations_.assign(made_.violations.begin() + static_cast<std::ptrdiff_t>(before),
+                               made_.violations.end());
       next_ = 0;
-      run_threads<&prover::prove_topologies>();
+      run_threads<&prover::prove_topologies<Done>>(&done);
     }
     return std::move(made_);
   }
@@ -126,19 +147,26 @@ class prover {
     friend auto operator<=>(const pad&, const pad&) = default;
   };
 
-  void violation(std::initializer_list<piece> what) {
+  using sentences = std::vector<std::string>;
+  static constexpr std::size_t most_violations = 100;
+
+  void violation(sentences& all, std::initializer_list<piece> what) {
+    if (all.size() < most_violations) all.push_back(text({"epoch ", epoch_, ": ", text(what)}));
+  }
+  void order_violation(std::initializer_list<piece> what) {
     const std::lock_guard lock(guard_);
-    if (made_.violations.size() < 100) made_.violations.push_back(text({"epoch ", epoch_, ": ", text(what)}));
+    violation(made_.violations, what);
   }
 
-  template <void (prover::*Work)()>
-  void run_threads() {
+  template <auto Work, class... Told>
+  void run_threads(Told... told) {
     struct worker {
       prover* self;
+      std::tuple<Told...> told{};
       joined_thread thread{};
       void serve() noexcept {
         try {
-          (self->*Work)();
+          std::apply([this](Told... each) { (self->*Work)(each...); }, told);
         } catch (...) {
           const std::lock_guard lock(self->guard_);
           self->failure_ = std::current_exception();
@@ -146,7 +174,10 @@ class prover {
       }
     };
     const std::unique_ptr<worker[]> workers(new worker[std::max(1u, options_.threads)]);
-    for (unsigned i = 0; i < std::max(1u, options_.threads); ++i) workers[i].self = this;
+    for (unsigned i = 0; i < std::max(1u, options_.threads); ++i) {
+      workers[i].self = this;
+      workers[i].told = {told...};
+    }
     for (unsigned i = 1; i < options_.threads; ++i)
       workers[i].thread.template start<&worker::serve>(workers[i]);
     workers[0].serve();
@@ -216,7 +247,7 @@ class prover {
         if (made_.sampled) orders.rebind(bound, epoch_, index, index + 1);
         const position at = bound(ordinal(index));
         if (at.index >= made_.samples || (!made_.sampled && at.epoch - source_epoch_ >= source_epochs_)) {
-          violation({"position ", index, " gives sample ", at.index, " of ", made_.samples});
+          order_violation({"position ", index, " gives sample ", at.index, " of ", made_.samples});
           continue;
         }
         if (!made_.sampled) {
@@ -228,26 +259,35 @@ class prover {
             continue;
           }
           if (seen_.set(sample) && !repeats)
-            violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
+            order_violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
           const auto back = orders.position_of(at);
           if (pads ? !back || orders.sample_at(*back) != at
                    : !back || *back != position{epoch_, ordinal(index)})
-            violation(
+            order_violation(
                 {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
         }
       }
     }
   }
 
-  void prove_topologies() {
-    for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1))
-      prove_one(static_cast<std::size_t>(i));
+  template <class Done>
+  void prove_topologies(Done* done) {
+    for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1)) {
+      const auto at = static_cast<std::size_t>(i);
+      sentences wrong = order_violations_;
+      const topology_proof found = prove_one(at, wrong);
+      const std::lock_guard lock(guard_);
+      made_.topologies[at] = found;
+      for (std::size_t k = order_violations_.size(); k < wrong.size(); ++k)
+        if (made_.violations.size() < most_violations) made_.violations.push_back(wrong[k]);
+      (*done)(proof_part{epoch_, numbers_[at], found, wrong, made_});
+    }
   }
 
-  void prove_one(std::size_t which) {
-    topology_proof& found = made_.topologies[which];
+  topology_proof prove_one(std::size_t which, sentences& wrong) {
+    topology_proof found = made_.topologies[which];
     const cut& c = feed_.mine();
     std::vector<cut> ranks(static_cast<std::size_t>(found.shape.ranks()), c);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -271,13 +311,13 @@ class prover {
       feed.seek(epoch_, step);
       const position at = feed.upstream();
       if (!made_.sampled && step_seen.set(at.index) && at.epoch == epoch_)
-        violation({"step ", step, " has the samples of a step before it"});
-      prove_step(ranks, at.index, touched, offsets, delivered, padded, found.shape);
+        violation(wrong, {"step ", step, " has the samples of a step before it"});
+      prove_step(wrong, ranks, at.index, touched, offsets, delivered, padded, found.shape);
       const std::uint64_t begin = at.index * c.global;
       pad_positions += pads_in(begin, begin + c.count(at.index));
     }
-    for (const std::uint64_t stop : options_.stops) prove_stop(which, std::min(stop, steps));
-    if (!first) return;
+    for (const std::uint64_t stop : options_.stops) prove_stop(wrong, which, std::min(stop, steps));
+    if (!first) return found;
     found.steps = steps;
     if (made_.sampled) {
       const std::uint64_t whole = std::min(steps * c.global, made_.positions);
@@ -286,7 +326,7 @@ class prover {
       found.padded = c.policy == tail::pad && made_.positions % c.global != 0
                          ? c.global - made_.positions % c.global
                          : 0;
-      return;
+      return found;
     }
     found.delivered = delivered - pad_positions;
     found.dropped = made_.positions - std::min(made_.positions, delivered);
@@ -298,11 +338,13 @@ class prover {
       found.most = std::max(found.most, count);
       found.sum += count;
     }
+    return found;
   }
 
   /// Whether the ranks' parts of a step are its positions, each once.
-  void prove_step(const std::vector<cut>& ranks, std::uint64_t step, std::vector<bit_set>& touched,
-                  bit_set& offsets, std::uint64_t& delivered, std::uint64_t& padded, const topology& shape) {
+  void prove_step(sentences& wrong, const std::vector<cut>& ranks, std::uint64_t step,
+                  std::vector<bit_set>& touched, bit_set& offsets, std::uint64_t& delivered,
+                  std::uint64_t& padded, const topology& shape) {
     const cut& any = ranks.front();
     const std::uint64_t begin = step * any.global, count = any.count(step);
     std::uint64_t expected = begin, found = 0, least = ~std::uint64_t{0}, most = 0;
@@ -317,8 +359,8 @@ class prover {
           touched.empty() ? nullptr : &touched[static_cast<std::size_t>(mine.rank / shape.ranks_per_node)];
       if (view.contiguous()) {
         if (view.valid() != 0 && view[0] != expected)
-          violation({"step ", step, " on ", mine.world, " ranks: rank ", mine.rank, " begins at position ",
-                     view[0], ", not ", expected});
+          violation(wrong, {"step ", step, " on ", mine.world, " ranks: rank ", mine.rank,
+                            " begins at position ", view[0], ", not ", expected});
         expected += view.valid();
         if (node != nullptr)
           for (std::uint64_t i = 0; i < view.valid(); ++i)
@@ -328,28 +370,29 @@ class prover {
       for (std::uint64_t i = 0; i < view.valid(); ++i) {
         const std::uint64_t index = view[i];
         if (index - begin >= count || offsets.set_alone(index - begin))
-          violation({"step ", step, " on ", mine.world, " ranks: position ", index, " of rank ", mine.rank,
-                     " is another step's or another rank's"});
+          violation(wrong, {"step ", step, " on ", mine.world, " ranks: position ", index, " of rank ",
+                            mine.rank, " is another step's or another rank's"});
         if (node != nullptr) node->set_alone(shard_of_[static_cast<std::size_t>(index)]);
       }
     }
     if (found != count)
-      violation({"step ", step, " on ", any.world, " ranks has ", found, " samples, not ", count});
+      violation(wrong, {"step ", step, " on ", any.world, " ranks has ", found, " samples, not ", count});
     if (most - least > 1)
-      violation({"step ", step, " on ", any.world, " ranks: one has ", most, " slots and another ", least});
+      violation(wrong,
+                {"step ", step, " on ", any.world, " ranks: one has ", most, " slots and another ", least});
     if (count != 0) {
       const std::uint64_t index = begin + mix64(step) % count;
       const auto place = any.slot_of(index);
       if (!place || place->step != step ||
           ranks[static_cast<std::size_t>(place->rank)].index_of(step, place->slot) != index)
-        violation({"position ", index, " is in another slot than its inverse says"});
+        violation(wrong, {"position ", index, " is in another slot than its inverse says"});
     }
     delivered += found;
   }
 
   /// A state of this topology on the next one.
-  void prove_stop(std::size_t which, std::uint64_t stop) {
-    const topology_proof& next = made_.topologies[(which + 1) % made_.topologies.size()];
+  void prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
+    const topology& next = shapes_[static_cast<std::size_t>((numbers_[which] + 1) % shapes_.size())];
     feed_type before = feed_, after = feed_;
     before.seek(epoch_, stop);
     state where;
@@ -363,18 +406,21 @@ class prover {
       where.given = before.cursor().given();
       where.held.assign(before.cursor().held().begin(), before.cursor().held().end());
     }
-    const std::string_view wrong = after.wrong_with(where);
+    const std::string_view refused = after.wrong_with(where);
     after.seek(where.epoch, where.step);
-    if (!wrong.empty() || after.epoch() != before.epoch() || after.step() != before.step() ||
+    if (!refused.empty() || after.epoch() != before.epoch() || after.step() != before.step() ||
         after.upstream() != before.upstream())
-      violation({"stopped after step ", stop, " on ", where.world, " ranks, ", next.shape.ranks(),
-                 " ranks go on elsewhere", wrong.empty() ? "" : ": ", wrong});
+      violation(wrong, {"stopped after step ", stop, " on ", where.world, " ranks, ", next.ranks(),
+                        " ranks go on elsewhere", refused.empty() ? "" : ": ", refused});
   }
 
   const Plan& plan_;
   feed_type feed_;
+  std::span<const topology> shapes_;
   proof_options options_;
+  std::vector<std::uint64_t> numbers_;  // of the topologies that are proved
   proof made_;
+  sentences order_violations_;  // of the epoch
   std::uint64_t epoch_ = 0, source_epoch_ = 0, source_epochs_ = 1;
   std::vector<std::uint64_t> starts_, drawn_;
   typename feed_type::binding binding_;
@@ -403,9 +449,12 @@ class prover {
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);
-template <class Source, class... Stages>
+///
+/// `done(proof_part)` is called when a topology of an epoch is proved, by one thread at a time: for work in
+/// parts, which is to go on after it was stopped. What it throws ends the proof.
+template <class Source, class... Stages, class Done>
 [[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
-                          const proof_options& options = {}) {
+                          const proof_options& options, Done done) {
   using plan_type = plan<Source, Stages...>;
   static_assert(
       plan_parts<plan_type>::direct,
@@ -413,7 +462,12 @@ template <class Source, class... Stages>
       "source, and a batch");
   static_assert(elastic<plan_type>,
                 "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
-  return detail::prover<plan_type>(p, shapes, options).result();
+  return detail::prover<plan_type>(p, shapes, options).result(done);
+}
+template <class Source, class... Stages>
+[[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
+                          const proof_options& options = {}) {
+  return prove(p, shapes, options, [](const proof_part&) {});
 }
 
 /// What was found, as a table for people and the violations, a line each.
