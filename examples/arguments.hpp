@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 /// `--name value` pairs of a command line, for the examples.
 class arguments {
@@ -17,23 +18,28 @@ class arguments {
       const std::string_view name = values[i];
       if (!name.starts_with("--")) wrong("'" + std::string(name) + "' is no option");
       if (i + 1 == count) wrong(std::string(name) + " needs a value");
-      given_[std::string(name.substr(2))] = values[i + 1];
+      given_[std::string(name.substr(2))].push_back(values[i + 1]);
     }
   }
 
   [[nodiscard]] std::string text(const std::string& name) {
     const auto found = given_.extract(name);
     if (found.empty()) wrong("--" + name + " is missing");
-    return found.mapped();
+    return found.mapped().back();
   }
   [[nodiscard]] std::string text(const std::string& name, const std::string& otherwise) {
     const auto found = given_.extract(name);
-    return found.empty() ? otherwise : found.mapped();
+    return found.empty() ? otherwise : found.mapped().back();
+  }
+  /// The values of an option that may be given several times.
+  [[nodiscard]] std::vector<std::string> texts(const std::string& name) {
+    const auto found = given_.extract(name);
+    return found.empty() ? std::vector<std::string>() : found.mapped();
   }
   [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise) {
     const auto found = given_.extract(name);
     if (found.empty()) return otherwise;
-    const std::string& digits = found.mapped();
+    const std::string& digits = found.mapped().back();
     std::uint64_t value = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure != std::errc{} || end != digits.data() + digits.size())
@@ -50,6 +56,6 @@ class arguments {
     throw std::runtime_error(what + "; usage: " + usage_);
   }
 
-  std::map<std::string, std::string> given_;
+  std::map<std::string, std::vector<std::string>> given_;
   std::string usage_;
 };

@@ -7,6 +7,7 @@
 //         --topologies 1x8,4x8,32x8,3x7 --epochs 2 --stops 0,1000,20000
 //   prove --samples 100000000 --shards 10000 ...          a dataset that is not there yet
 //   prove ... --consumed state.json [--keys yes]          which samples went into a model
+//   prove ... --ledger 'bad.rank{0..7}.jsonl'             which samples were skipped or replaced
 //   mpirun -np 8 prove ... --epochs 90 --out proof        many processes, each its part, resumable
 //   sbatch --array=0-31 --wrap "prove ... --out proof"
 //
@@ -44,6 +45,7 @@ struct settings {
   ps::proof_options options;
   std::string state_file;
   bool keys = false;
+  std::vector<std::string> ledgers;
   std::string out;
   ps::world here;
 };
@@ -200,9 +202,38 @@ int prove_part(const Plan& plan, const settings& given) {
   return all.holds() ? 0 : 1;
 }
 
+/// Substitutions are no arithmetic: only the ledgers of `bad_samples` name them. One process reads them.
+template <class Plan>
+int prove_ledgers(const Plan& plan, const settings& given) {
+  if (given.here.rank != 0) return 0;
+  if (given.ledgers.empty()) {
+    std::cout << "substitutions: none named; give --ledger\n";
+    return 0;
+  }
+  ps::bad_entries all;
+  for (const std::string& pattern : given.ledgers)
+    for (const std::string& name : ps::expand_braces(pattern)) {
+      ps::bad_entries more = ps::read_bad_ledger(name);
+      std::move(more.all.begin(), more.all.end(), std::back_inserter(all.all));
+      all.cut += more.cut;
+    }
+  const ps::ledger_proof found = ps::prove_ledger(plan, all.all);
+  std::cout << to_string(found, [&](std::uint64_t number) {
+    if constexpr (requires { plan.source().manifest(); })
+      return plan.source().manifest().shards()[static_cast<std::size_t>(number)].name;
+    else
+      return number;
+  });
+  if (all.cut != 0) std::cout << all.cut << " lines of the ledgers were cut\n";
+  return found.holds() ? 0 : 1;
+}
+
 template <class Plan>
 int work(const Plan& plan, const settings& given) {
-  if (given.state_file.empty()) return prove_part(plan, given);
+  if (given.state_file.empty()) {
+    const int order = prove_part(plan, given), ledgers = prove_ledgers(plan, given);
+    return std::max(order, ledgers);
+  }
   if (given.here.rank == 0) list_consumed(plan, given);
   return 0;
 }
@@ -228,7 +259,7 @@ int with_order(const Source& source, arguments& given, const settings& set) {
 constexpr const char* usage =
     "prove --data PATTERN | --samples N --shards S; --order shuffle|sequential, --seed N, --window W, "
     "--lanes C, --global-batch G, --tail keep|drop|pad, --topologies 1x8,4x8,..., --epochs N, --stops "
-    "S,S,..., --threads N, --out DIR, --consumed STATE, --keys yes";
+    "S,S,..., --threads N, --out DIR, --ledger FILE (may be repeated), --consumed STATE, --keys yes";
 
 constexpr const char* help =
     "\n\n"
@@ -241,7 +272,12 @@ constexpr const char* help =
     "there\n"
     "is not proved again: whatever was killed is started again, with any number of processes, and does the\n"
     "rest. Started once more by one process it proves nothing and prints all. One job at a time has a DIR.\n"
-    "A DIR with the proof of another plan, or of other data, is refused.\n";
+    "A DIR with the proof of another plan, or of other data, is refused.\n\n"
+    "--ledger FILE, a name or a pattern, is what bad_samples wrote: prints how many samples were skipped "
+    "and\n"
+    "replaced on each rank and in each shard, and checks that the plan has each of them there, that what\n"
+    "stands in for one is what the plan draws for it, and that no position had two outcomes. A sample that\n"
+    "was delivered again after a restart counts once.\n";
 
 int run(int count, char** values) {
   if (count == 2 && std::string_view(values[1]) == "--help") {
@@ -253,6 +289,7 @@ int run(int count, char** values) {
   set.state_file = given.text("consumed", "");
   set.keys = given.text("keys", "no") == "yes";
   set.out = given.text("out", "");
+  set.ledgers = given.texts("ledger");
   set.here = ps::world::from_environment({.slurm_array = true});
   set.shapes = listed<ps::topology>(given.text("topologies", "1x1,1x8,4x8"), shape);
   set.options.stops = listed<std::uint64_t>(given.text("stops", ""), number);

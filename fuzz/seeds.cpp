@@ -249,6 +249,12 @@ void texts(folder& out) {
     out.add("state", mode(2 * plan) + ps::to_string(s));
     out.add("state", mode(2 * plan + 1) + std::string(100, '\3'));
   }
+  const std::string bad =
+      R"({"rank": 1, "epoch": 0, "index": 6, "source": 17, "key": "\u0007\ufffd", "file": "a.tar", )"
+      R"("offset": 512, "stage": "decode", "code": "format", "reason": "r", "done": )";
+  out.add("ledger", bad + "\"skipped\"}\n" + bad.substr(0, 50) + "\n" + bad +
+                        R"("replaced", "substitute": {"index": 4, "source": 9, "key": "9", "file": "b\\"}})" +
+                        "\n");
   out.add("lines", two_files("one\ntwo\r\n\nlast", "\r\n\n"));
   std::string many;
   for (int i = 0; i < 300; ++i) many += std::to_string(i) + '\n';

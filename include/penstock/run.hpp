@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/run/bad_entry.hpp>
 #include <penstock/run/bad_ledger.hpp>
 #include <penstock/run/bad_slot.hpp>
 #include <penstock/run/bad_tally.hpp>
@@ -21,6 +22,7 @@
 #include <penstock/run/evaluator.hpp>
 #include <penstock/run/front.hpp>
 #include <penstock/run/home_process.hpp>
+#include <penstock/run/ledger_proof.hpp>
 #include <penstock/run/machine.hpp>
 #include <penstock/run/observers.hpp>
 #include <penstock/run/parts.hpp>

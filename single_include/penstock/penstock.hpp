@@ -26,11 +26,13 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <pthread.h>
+#include <set>
 #include <signal.h>
 #include <span>
 #include <stdexcept>
@@ -15939,6 +15941,234 @@ inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/bad_entry.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample that a ledger of `bad_samples` names.
+struct bad_entry {
+  /// What stands in its slot; nothing where it was skipped.
+  struct substitute_place {
+    std::uint64_t index = 0;  ///< of the position, in the same epoch
+    std::optional<std::uint64_t> source{};
+    std::string key, file;
+    friend bool operator==(const substitute_place&, const substitute_place&) = default;
+  };
+
+  std::uint64_t rank = 0;
+  std::uint64_t epoch = 0, index = 0;     ///< the position
+  std::optional<std::uint64_t> source{};  ///< the sample's number in the source
+  std::string key, file;
+  std::optional<std::uint64_t> offset{};
+  std::string stage, code, reason;
+  std::optional<substitute_place> substitute{};
+
+  friend bool operator==(const bad_entry&, const bad_entry&) = default;
+};
+
+/// The lines of a ledger.
+struct bad_entries {
+  std::vector<bad_entry> all;
+  std::uint64_t cut = 0;  ///< lines that a process which was killed did not finish
+};
+
+namespace detail {
+
+/// A strict reader of exactly what `ledger_line` writes, blanks between tokens aside.
+class bad_entry_reader {
+ public:
+  explicit bad_entry_reader(std::string_view text) : text_(text) {}
+
+  std::optional<bad_entry> read() {
+    bad_entry made;
+    try {
+      expect('{');
+      made.rank = number_of("rank");
+      expect(',');
+      made.epoch = number_of("epoch");
+      expect(',');
+      made.index = number_of("index");
+      made.source = next_number("source");
+      made.key = next_text("key");
+      made.file = next_text("file");
+      made.offset = next_number("offset");
+      made.stage = next_text("stage");
+      made.code = next_text("code");
+      made.reason = next_text("reason");
+      expect(',');
+      name("done");
+      const std::size_t begin = at_;
+      if (const std::string done = quoted(); done == "replaced") {
+        expect(',');
+        name("substitute");
+        expect('{');
+        bad_entry::substitute_place other;
+        other.index = number_of("index");
+        other.source = next_number("source");
+        other.key = next_text("key");
+        other.file = next_text("file");
+        expect('}');
+        made.substitute = other;
+      } else if (done != "skipped") {
+        fail("\"skipped\" or \"replaced\"", begin);
+      }
+      expect('}');
+    } catch (const ended&) {
+      return std::nullopt;
+    }
+    blanks();
+    if (at_ != text_.size()) fail("the end of the line", at_);
+    return made;
+  }
+
+ private:
+  struct ended {};
+
+  void blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  }
+  [[nodiscard]] char peek() {
+    if (at_ >= text_.size()) throw ended();
+    return text_[at_];
+  }
+  void expect(char c) {
+    blanks();
+    if (peek() != c) fail(std::string("'") + c + "'", at_);
+    ++at_;
+  }
+  void name(std::string_view wanted) {
+    blanks();
+    const std::size_t begin = at_;
+    if (quoted() != wanted) fail("the name \"" + std::string(wanted) + "\"", begin);
+    expect(':');
+    blanks();
+  }
+  /// Whether a comma and this name come next; else nothing was read.
+  [[nodiscard]] bool next(std::string_view wanted) {
+    blanks();
+    const std::size_t begin = at_;
+    if (peek() != ',') return false;
+    ++at_;
+    blanks();
+    if (peek() == '"' && quoted() == wanted) {
+      expect(':');
+      blanks();
+      return true;
+    }
+    at_ = begin;
+    return false;
+  }
+  std::optional<std::uint64_t> next_number(std::string_view wanted) {
+    return next(wanted) ? std::optional(number()) : std::nullopt;
+  }
+  std::string next_text(std::string_view wanted) { return next(wanted) ? quoted() : std::string(); }
+  std::uint64_t number_of(std::string_view wanted) {
+    name(wanted);
+    return number();
+  }
+  std::uint64_t number() {
+    static_cast<void>(peek());
+    std::uint64_t value = 0;
+    const char* const begin = text_.data() + at_;
+    const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (problem != std::errc()) fail("a number of 64 bits", at_);
+    if (end == text_.data() + text_.size()) throw ended();
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+  std::string quoted() {
+    expect('"');
+    std::string value;
+    while (peek() != '"') {
+      if (text_[at_] != '\\') {
+        value += text_[at_++];
+        continue;
+      }
+      ++at_;
+      if (const char escaped = peek(); escaped == '"' || escaped == '\\') {
+        value += escaped;
+        ++at_;
+        continue;
+      }
+      const std::string_view code = text_.substr(at_, 5);
+      unsigned character = 0;
+      if (code.size() < 5) throw ended();
+      if (code == "ufffd")
+        value += "\xef\xbf\xbd";
+      else if (code.starts_with("u00") &&
+               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
+               character < 0x80)
+        value += static_cast<char>(character);
+      else
+        fail("a character, or \\\", \\\\, \\u00XX or \\ufffd", at_ - 1);
+      at_ += 5;
+    }
+    ++at_;
+    return value;
+  }
+  [[noreturn]] static void fail(const std::string& wanted, std::size_t offset) {
+    throw error(errc::format, {"this is no line of a ledger of bad samples: expected ", wanted})
+        .in_stage("bad_samples")
+        .at_offset(offset);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// Reads a line that `bad_samples` wrote into a ledger; nothing where the line was cut. Anything else is
+/// `error(errc::format)`, with the offset. What was no UTF-8 in a name is U+FFFD.
+template <class = void>
+[[nodiscard]] std::optional<bad_entry> bad_entry_from(std::string_view line) {
+  return detail::bad_entry_reader(line).read();
+}
+
+/// Reads a ledger that `bad_samples` wrote, as it is: nothing is sorted, and what was delivered again is
+/// there again. All of it in memory. Throws `error(errc::io)`, or `error(errc::format)` with the offset in
+/// the file.
+template <class = void>
+[[nodiscard]] bad_entries read_bad_ledger(const std::string& path) {
+  std::string text;
+  {
+    std::FILE* const in = std::fopen(path.c_str(), "rb");
+    if (in == nullptr)
+      throw error(errc::io, "this ledger of bad samples cannot be opened; is its name right?").in_file(path);
+    char piece[1 << 14];
+    bool failed = false;
+    try {
+      for (std::size_t got = 0; (got = std::fread(piece, 1, sizeof piece, in)) != 0;) text.append(piece, got);
+      failed = std::ferror(in) != 0;
+    } catch (...) {
+      std::fclose(in);
+      throw;
+    }
+    std::fclose(in);
+    if (failed) throw error(errc::io, "this ledger of bad samples cannot be read").in_file(path);
+  }
+  bad_entries found;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line(text.data() + begin, end - begin);
+    try {
+      if (auto one = line.empty() ? std::nullopt : bad_entry_from(line))
+        found.all.push_back(std::move(*one));
+      else
+        found.cut += line.empty() ? 0u : 1u;
+    } catch (error& e) {
+      throw error(e.code(), e.message())
+          .in_stage("bad_samples")
+          .in_file(path)
+          .at_offset(begin + e.offset().value_or(0));
+    }
+    begin = end + 1;
+  }
+  return found;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/detail/bit_set.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -17534,6 +17764,196 @@ template <class Source, class... Stages>
   else
     text += "host";
   return text + "\n";
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/ledger_proof.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What `prove_ledger` found. A sample that was delivered again, after a restart, counts once.
+struct ledger_proof {
+  struct counts {
+    std::uint64_t skipped = 0, replaced = 0;
+    friend bool operator==(const counts&, const counts&) = default;
+  };
+
+  counts all;
+  std::map<std::uint64_t, counts> by_rank;   ///< of the line that names a sample first
+  std::map<std::uint64_t, counts> by_shard;  ///< of the bad sample
+  std::uint64_t again = 0;                   ///< lines that name a sample once more
+  std::uint64_t extra = 0;              ///< samples that stood in and were delivered in their own place too
+  std::vector<std::string> violations;  ///< the first hundred, a sentence each
+
+  [[nodiscard]] bool holds() const noexcept { return violations.empty(); }
+};
+
+namespace detail {
+
+/// The work of `prove_ledger`.
+template <class Plan>
+class ledger_prover {
+  using parts = plan_parts<Plan>;
+  using feed_type = direct_feed<Plan>;
+  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  using reader_type = typename Plan::source_type::reader;
+
+ public:
+  explicit ledger_prover(const Plan& p)
+      : plan_(p), feed_(p), reader_(p.source().open()), draws_{&feed_.orders(), *options_of(p).seed} {
+    if (const auto starts = p.source().starts()) starts_ = *starts;
+    if (starts_.size() < 2) starts_ = {0, p.source().size()};
+  }
+
+  ledger_proof result(std::span<const bad_entry> entries) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // in the order of positions
+    for (const bad_entry& one : entries) {
+      const auto [known, fresh] = first.try_emplace({one.epoch, one.index}, &one);
+      if (fresh) continue;
+      ++made_.again;
+      const auto &a = known->second->substitute, &b = one.substitute;
+      if (a.has_value() != b.has_value() || (a && a->index != b->index))
+        violation(one, {"it is named as ", done(*known->second), " and as ", done(one)});
+    }
+    for (const auto& [at, one] : first) look_at(*one);
+    // Whoever stands in was made from good bytes. A shape is good or bad in its batch only.
+    for (const auto& [at, one] : first)
+      if (one->substitute && one->substitute->source)
+        if (bad_.contains({at.first, *one->substitute->source}))
+          violation(*one, {"what stands in for it, at position ", one->substitute->index,
+                           ", is a bad sample itself"});
+    return std::move(made_);
+  }
+
+ private:
+  static std::string done(const bad_entry& one) {
+    return one.substitute ? text({"replaced by position ", one.substitute->index}) : "skipped";
+  }
+  void violation(const bad_entry& one, std::initializer_list<piece> what) {
+    if (made_.violations.size() < 100)
+      made_.violations.push_back(text({"epoch ", one.epoch, ", position ", one.index, ": ", text(what)}));
+  }
+  static void add(ledger_proof::counts& to, const bad_entry& one) {
+    ++(one.substitute ? to.replaced : to.skipped);
+  }
+
+  void look_at(const bad_entry& one) {
+    add(made_.all, one);
+    add(made_.by_rank[one.rank], one);
+    const auto sample = sample_of(one, one.index, one.source, one.key, "it");
+    if (!sample) return;
+    add(made_.by_shard[last_not_above(starts_.data(), starts_.size() - 1, sample->index)], one);
+    if (one.code != "shape") bad_.insert({one.epoch, sample->index});
+    if (!delivered(one.index))
+      violation(one, {"it is in no step of this plan, and cannot have been delivered"});
+    if (!one.substitute) return;
+    const bad_entry::substitute_place& other = *one.substitute;
+    if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
+    if (delivered(other.index)) ++made_.extra;
+    if (!drawn(one))
+      violation(one, {"position ", other.index,
+                      " is none of those that could stand in for it; is the plan's "
+                      "seed another?"});
+  }
+
+  /// The sample at a position; nothing where it is not this plan's, which is a violation.
+  std::optional<position> sample_of(const bad_entry& one, std::uint64_t index,
+                                    const std::optional<std::uint64_t>& source, std::string_view key,
+                                    std::string_view who) {
+    const auto& orders = feed_.orders();
+    if (index >= orders.size()) {
+      violation(one, {who, " is at position ", index, ", and an epoch has ", orders.size()});
+      return std::nullopt;
+    }
+    orders.rebind(binding_, one.epoch, index, index + 1);
+    const position found = binding_(index);
+    if (source && *source != found.index) {
+      violation(one, {who, " is sample ", *source, " of the source, and in this plan sample ", found.index});
+      return std::nullopt;
+    }
+    if constexpr (has_keys<reader_type>) {
+      const std::string quoted = json_quoted(key_of(reader_, found));  // as a ledger has it
+      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
+        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+        return std::nullopt;
+      }
+    }
+    return found;
+  }
+  static std::string unquoted(std::string_view quoted) {
+    const auto line = bad_entry_from(
+        text({"{\"rank\": 0, \"epoch\": 0, \"index\": 0, \"key\": ", quoted, ", \"done\": \"skipped\"}"}));
+    return line ? line->key : std::string();
+  }
+  /// Behind a shuffle_buffer it is not known which step a position comes to.
+  [[nodiscard]] bool delivered(std::uint64_t index) const {
+    if constexpr (parts::has_cursor)
+      return true;
+    else
+      return feed_.mine().slot_of(index).has_value();
+  }
+  [[nodiscard]] bool drawn(const bad_entry& one) const {
+    if (feed_.orders().size() < 2) return false;
+    for (std::uint32_t j = 0; j < draws_.most; ++j)
+      if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
+    return false;
+  }
+
+  const Plan& plan_;
+  feed_type feed_;
+  reader_type reader_;
+  bad_is_replaced<orders_type> draws_;
+  typename feed_type::binding binding_;
+  std::vector<std::uint64_t> starts_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
+  ledger_proof made_;
+};
+
+}  // namespace detail
+
+/// Counts the samples that ledgers of `bad_samples` name, for each rank and each shard, and checks that they
+/// are this plan's: each stands at its position, in a step; what stands in for one is a sample that `replace`
+/// would draw for it, and is not named as bad itself in that epoch; and no position was delivered with two
+/// outcomes.
+///
+/// In: the lines of the ledgers of all ranks, in any order, of any number of starts. Reads keys, no samples;
+/// works for the plans of `prove`. The plan needs no `bad_samples`; where it has a `seed`, this one needs the
+/// same. Cost: what finding up to 18 positions costs a line, O(lines) memory. Free for all threads.
+/// Throws what the source and the orders throw.
+///
+///     const auto found = prove_ledger(loader, read_bad_ledger("bad.jsonl").all);
+///     if (!found.holds()) std::cerr << to_string(found);
+template <class Source, class... Stages>
+[[nodiscard]] ledger_proof prove_ledger(const plan<Source, Stages...>& p,
+                                        std::span<const bad_entry> entries) {
+  using plan_type = plan<Source, Stages...>;
+  static_assert(plan_parts<plan_type>::direct,
+                "penstock: prove_ledger needs batches that are known without reading samples: no filter, "
+                "unbatch or forward source, and a batch");
+  return detail::ledger_prover<plan_type>(p).result(entries);
+}
+
+/// What was found, as lines for people: counts, then ranks, then shards, which `shard_name` names by their
+/// numbers, then violations.
+template <class ShardName>
+[[nodiscard]] std::string to_string(const ledger_proof& p, ShardName shard_name) {
+  const auto words = [](const ledger_proof::counts& c) {
+    return detail::text({c.skipped, " skipped, ", c.replaced, " replaced"});
+  };
+  std::string report = detail::text({"substitutions: ", words(p.all), "; ", p.extra,
+                                     " samples that stood in were had in their own place too"});
+  if (p.again != 0) detail::append(report, {"; ", p.again, " lines name a sample once more"});
+  report += '\n';
+  for (const auto& [rank, c] : p.by_rank) detail::append(report, {"rank ", rank, ": ", words(c), '\n'});
+  for (const auto& [number, c] : p.by_shard)
+    detail::append(report, {"shard ", shard_name(number), ": ", words(c), '\n'});
+  for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
+  return report += p.holds() ? "the ledger holds\n" : "the ledger does not hold\n";
+}
+template <class = void>
+[[nodiscard]] std::string to_string(const ledger_proof& p) {
+  return to_string(p, [](std::uint64_t number) { return number; });
 }
 
 }  // namespace penstock::inline v0_1

@@ -5,6 +5,7 @@ on other numbers, under mpirun and as tasks of a Slurm job array (whose variable
 what was there is left alone, and together they find what one process finds."""
 
 import collections
+import json
 import pathlib
 import re
 import subprocess
@@ -52,7 +53,35 @@ def kept(folder):
 
 def table(said):
     """What was found, without how long it took and what is said on the way."""
-    return [line for line in said.splitlines() if not re.match(r"in |rank |proved ", line)]
+    return [line for line in said.splitlines() if not re.match(r"in |rank \d+ of|proved ", line)]
+
+
+def ledgers(program, folder):
+    """Samples that were skipped, of two ranks, some of them delivered again, one line cut."""
+    def line(rank, index, **more):
+        return json.dumps({"rank": rank, "epoch": 0, "index": index, "source": index, "key": str(index),
+                           "code": "format", "reason": "bad", "done": "skipped"} | more) + "\n"
+
+    def look(*names):
+        wanted = [w for name in names for w in ("--ledger", folder / name)]
+        return alone(program, "--samples", 100, "--order", "sequential", "--global-batch", 64, *wanted)
+
+    (folder / "bad.rank0.jsonl").write_text(line(0, 5) + line(0, 7)[:30] + "\n" + line(0, 7) + line(0, 5))
+    (folder / "bad.rank1.jsonl").write_text(line(1, 5) + line(1, 99))
+    for names in (("bad.rank0.jsonl", "bad.rank1.jsonl"), ("bad.rank{0..1}.jsonl",)):
+        status, said, _ = look(*names)
+        check(status == 0 and "substitutions: 3 skipped, 0 replaced" in said and "2 lines name a sample once" in said
+              and "rank 0: 2 skipped" in said and "rank 1: 1 skipped" in said and "1 lines of the ledgers were cut" in said
+              and "shard 0: 3 skipped" in said, "ledgers", said)
+    (folder / "other.jsonl").write_text(line(0, 5, source=6) + line(0, 100))
+    status, said, _ = look("other.jsonl")
+    check(status == 1 and "it is sample 6 of the source, and in this plan sample 5" in said
+          and "position 100, and an epoch has 100" in said, "another plan's ledger", said)
+    (folder / "edited.jsonl").write_text(line(0, 5) + line(0, 7).replace("skipped", "lost"))
+    status, said, why = look("edited.jsonl")
+    check(status == 2 and "edited.jsonl" in why and "offset" in why and len(why.splitlines()) == 1, "edited", said + why)
+    status, said, why = look("nothing.jsonl")
+    check(status == 2 and "nothing.jsonl" in why and len(why.splitlines()) == 1, "no such ledger", said + why)
 
 
 def main():
@@ -134,6 +163,9 @@ def main():
                                   env=launch.environment() | variables)
             check(done.returncode == 2 and len(done.stderr.splitlines()) == 1, f"{variables}", done.stdout + done.stderr)
 
+        check("substitutions: none named; give --ledger\n" in wanted, "no ledger", wanted)
+        ledgers(program, pathlib.Path(place))
+
         # A shard that is replaced is other data.
         data = pathlib.Path(place) / "data"
         data.mkdir()
@@ -141,6 +173,10 @@ def main():
         real = ("--data", data / "train-{000000..000002}.tar", "--global-batch", 32, "--epochs", 2, "--out", data / "proof")
         status, said = launch.run(2, program, *real)
         check(status == 0 and totals(said) == (6, 0, 2), "real shards", said)
+        ledger = data / "bad.jsonl"
+        ledger.write_text('{"rank": 0, "epoch": 0, "index": 41, "key": "000041", "code": "format", "done": "skipped"}\n')
+        status, said, why = alone(program, *real, "--order", "sequential", "--ledger", ledger, "--out", data / "second")
+        check(status == 0 and "train-000001.tar: 1 skipped" in said, "a ledger of real shards", said + why)
         time.sleep(0.01)  # a time of change of its own
         shards.make(data, (40, 31, 51), seed=2)
         status, said, why = alone(program, *real)
