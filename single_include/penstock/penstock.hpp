@@ -10739,6 +10739,7 @@ class run {
 
   /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
   [[nodiscard]] iterator begin() {
+    if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
     begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
     return iterator(this);
   }
@@ -10751,7 +10752,7 @@ class run {
     next_result<value_type> result;
     try {
       core_->engine.home().check();
-      const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
+      const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
       while (core_->epoch() < last && !stopped()) {
         if (auto b = core_->next_batch(core_->epoch())) {
           result.value.emplace(std::move(b));
@@ -20404,7 +20405,8 @@ namespace penstock::inline v0_1 {
 ///
 /// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
 /// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
-/// when the samples do.
+/// when a key, or the place or size of a member, does. Other bytes in members that stay where they were are
+/// not seen, since that would cost reading them.
 /// A value; copies share their tables. Threads: const after it is made.
 template <class = void>
 class basic_manifest {

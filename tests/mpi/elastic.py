@@ -4,8 +4,8 @@
 again on another number, and compares with a training that nobody disturbed: every global step has the same samples
 in the same order, no sample of an epoch is left out or had twice, and the weights end the same, byte for byte.
 
-Three times; with PENSTOCK_LONG_TESTS ten times. Random, but the same in every run: the steps and the numbers of
-processes.
+Ten times, with PENSTOCK_LONG_TESTS thirty times, and on every number of processes. Random, but the same in every run:
+the steps and the numbers of processes.
 """
 
 import os
@@ -19,7 +19,8 @@ import launch
 import shards
 
 LONG = os.environ.get("PENSTOCK_LONG_TESTS", "0") not in ("", "0")
-EPOCHS, GLOBAL = 12 if LONG else 3, 23  # which no number of processes above 1 divides
+EPOCHS, GLOBAL = 24 if LONG else 8, 23  # which no number of processes above 1 divides
+RESTARTS = 30 if LONG else 10
 
 
 def fail(sentence):
@@ -46,6 +47,48 @@ def whole(step, ranks):
     return [key for rank in range(ranks) for key in step[rank]] if len(step) == ranks else None
 
 
+def reference_of(record, keys, epochs, size):
+    """The record of a training on one process that nobody disturbed: {(epoch, step): keys}, each sample once."""
+    reference = {at: whole(step, 1) for at, step in record.items()}
+    each = -(-len(keys) // size)
+    if sorted(reference) != [(e, s) for e in range(epochs) for s in range(each)]:
+        fail(f"the undisturbed training has the steps {sorted(reference)}")
+    for epoch in range(epochs):
+        if sorted(k for s in range(each) for k in reference[epoch, s]) != keys:
+            fail(f"the undisturbed training does not have each sample of epoch {epoch} once")
+    return reference
+
+
+def compare(record, reference, ranks, attempt, done):
+    """Adds the steps of an attempt to those that are done; how many of them were done before."""
+    redone = 0
+    for at, step in record.items():
+        if at not in reference:
+            fail(f"attempt {attempt} has a step {at} that the undisturbed training has not")
+        had, wanted = whole(step, ranks), reference[at]
+        if had is None:  # killed in the middle of it: what is there must be in its place
+            for rank, mine in step.items():
+                begin, end = len(wanted) * rank // ranks, len(wanted) * (rank + 1) // ranks
+                if mine != wanted[begin:end]:
+                    fail(f"attempt {attempt}, step {at}: rank {rank} of {ranks} had {mine}")
+            continue
+        if had != wanted:
+            fail(f"attempt {attempt} on {ranks} ranks, step {at}\n  had       {had}\n  should be {wanted}")
+        redone += at in done
+        done[at] = had
+    return redone
+
+
+def numbers_of_processes(chance, count):
+    """So many, each from 1 to 5 in every five, and no two alike after each other."""
+    numbers = []
+    while len(numbers) < count:
+        five = chance.sample(range(1, 6), 5)
+        if not numbers or five[0] != numbers[-1]:
+            numbers += five
+    return numbers[:count]
+
+
 def train(program, folder, attempt, processes, replicate=1, kill_after=None):
     """Starts a training, and kills it after so many steps; its output, and whether it came to its end."""
     process = launch.start(processes, program, "--shards", folder / "train-{000000..000006}.tar", "--checkpoint",
@@ -65,54 +108,50 @@ def train(program, folder, attempt, processes, replicate=1, kill_after=None):
     return said, True
 
 
+def refuse(program, folder):
+    """What is wrong is said before a step is done, and ends all processes."""
+    def refused(checkpoint, said_of_it, pattern="train-{000000..000006}.tar"):
+        status, said = launch.run(3, program, "--shards", folder / pattern, "--checkpoint", folder / checkpoint,
+                                  "--epochs", 2 * EPOCHS, "--global-batch", GLOBAL, "--window", 3)
+        if status == 0 or said_of_it not in said or "epoch " in said.replace("in epoch", ""):
+            fail(f"{said_of_it}:\n{said}")
+
+    refused("x", "none-0.tar", "none-{0..1}.tar")
+    whole_one = (folder / "checkpoint").read_bytes()
+    (folder / "cut").write_bytes(whole_one[:-1])
+    refused("cut", "was cut")
+    (folder / "edited").write_bytes(whole_one.replace(b'"step": "0"', b'"step": "1"', 1))
+    refused("edited", "it was cut or edited")
+    (folder / "future").write_bytes(whole_one.replace(b'"penstock_state": "1"', b'"penstock_state": "2"', 1))
+    refused("future", "of version 2")
+    (folder / "foreign").write_bytes(b'{"step": 7}\n' + whole_one.split(b"\n", 1)[1])
+    refused("foreign", "no state of a penstock run")
+    shards.make(folder, (40, 31, 0, 52, 1, 47, 28), seed=2)
+    refused("checkpoint", "another dataset")
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     launch.need_mpirun()
-    restarts = 10 if LONG else 3
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         keys = shards.make(folder, (40, 31, 0, 52, 1, 47, 29))
         train(program, folder, 1, 1)
-        record = read_record(folder, 1, 1)
-        reference = {at: whole(step, 1) for at, step in record.items()}
-        steps = sorted(reference)
-        each = -(-len(keys) // GLOBAL)
-        if steps != [(e, s) for e in range(EPOCHS) for s in range(each)]:
-            fail(f"the undisturbed training has the steps {steps}")
-        for epoch in range(EPOCHS):
-            had = [k for s in range(each) for k in reference[epoch, s]]
-            if sorted(had) != keys:
-                fail(f"the undisturbed training does not have each sample of epoch {epoch} once")
+        reference = reference_of(read_record(folder, 1, 1), keys, EPOCHS, GLOBAL)
         weights = (folder / "checkpoint").read_bytes().split(b"\n", 1)[1]
         (folder / "checkpoint").unlink()
 
-        chance, done, last, redone = random.Random(5), {}, None, 0
-        for attempt in range(2, restarts + 3):
-            processes = chance.choice([n for n in range(1, 6) if n != last])
-            last = processes
+        chance, done, redone = random.Random(5), {}, 0
+        for attempt, processes in enumerate(numbers_of_processes(chance, RESTARTS + 1), 2):
             replicate = 2 if processes == 4 else 1
             ranks = processes // replicate
-            final = attempt == restarts + 2
-            kill_after = None if final else chance.randrange(1, max(2, len(steps) // restarts))
+            final = attempt == RESTARTS + 2
+            kill_after = None if final else chance.randrange(1, len(reference) // RESTARTS)
             said, ended = train(program, folder, attempt, processes, replicate, kill_after)
             if ended != final:
                 fail(f"attempt {attempt} was not killed:\n{said}")
             record = read_record(folder, attempt, ranks)
-            for at, step in record.items():
-                if at not in reference:
-                    fail(f"attempt {attempt} has a step {at} that the undisturbed training has not")
-                had = whole(step, ranks)
-                if had is None:  # killed in the middle of it: what is there must be in its place
-                    wanted = reference[at]
-                    for rank, mine in step.items():
-                        begin, end = len(wanted) * rank // ranks, len(wanted) * (rank + 1) // ranks
-                        if mine != wanted[begin:end]:
-                            fail(f"attempt {attempt}, step {at}: rank {rank} of {ranks} had {mine}")
-                    continue
-                if had != reference[at]:
-                    fail(f"attempt {attempt} on {processes}, step {at}\n  had       {had}\n  should be {reference[at]}")
-                redone += at in done
-                done[at] = had
+            redone += compare(record, reference, ranks, attempt, done)
             begin = re.search(r"begin at epoch (\d+) step (\d+)", said)
             print(f"attempt {attempt}: {processes} processes, groups of {replicate}, from epoch {begin[1]} step "
                   f"{begin[2]}, {len(record)} steps, {'ended' if ended else 'killed'}")
@@ -120,10 +159,8 @@ def main():
             fail(f"these steps were never done: {sorted(set(reference) - set(done))}")
         if (folder / "checkpoint").read_bytes().split(b"\n", 1)[1] != weights:
             fail("the weights are not those of the undisturbed training")
-        status, said = launch.run(3, program, "--shards", folder / "none-{0..1}.tar", "--checkpoint", folder / "x")
-        if status == 0 or "none-0.tar" not in said:
-            fail(f"shards that are not there:\n{said}")
-        print(f"{restarts} times killed, {redone} steps done again: all {len(done)} steps as undisturbed, weights too")
+        refuse(program, folder)
+        print(f"{RESTARTS} times killed, {redone} steps done again: all {len(done)} steps as undisturbed, weights too")
 
 
 if __name__ == "__main__":

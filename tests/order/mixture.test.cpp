@@ -519,6 +519,7 @@ TEST_CASE("order/mixture: what is wrong is a sentence") {
              contains("the weight of source 1 at knot 2 is not a number"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 0}}, {5, {1, 0}}})), contains("0 at every knot"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 0}}, {5, {1, -1}}})), contains("is -1"));
+  CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {5, {1, nan}}})), contains("not a number"));
   CHECK_THAT(sentence({9, 9, 9, 9}, ps::weight_schedule({{0, {1, 1, 1, 1}}, {5'000, {0, 0, 0, 1}}}),
                       {ps::stopping::cycle, {}, 0}),
              contains("goes back to 0, and that of two others too"));

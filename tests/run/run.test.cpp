@@ -300,6 +300,40 @@ TEST_CASE("run/run: counters add up") {
   }
 }
 
+TEST_CASE("run/run: a state of the end of the last epoch has nothing left, however it is asked") {
+  const auto plan = ps::generated(20, identity) | ps::shuffle(1) | ps::batch(4);
+  ps::state end;
+  {
+    auto run = plan.open();
+    for (auto epoch : run.epochs(2))
+      for (auto&& b : epoch) static_cast<void>(b.size());
+    end = run.state();
+  }
+  CHECK(end.epoch == 2);
+  const auto left = [&](std::uint64_t epochs) {
+    std::size_t by_next = 0, by_range = 0, by_epochs = 0;
+    auto one = plan.open(end), two = plan.open(end), three = plan.open(end);
+    static_cast<void>(one.epochs(epochs));
+    static_cast<void>(two.epochs(epochs));
+    while (one.next()) ++by_next;
+    for (auto&& b : two) by_range += b.size() != 0;
+    for (auto epoch : three.epochs(epochs))
+      for (auto&& b : epoch) by_epochs += b.size() != 0;
+    CHECK(by_next == by_epochs);
+    CHECK(by_range == by_epochs);
+    return by_epochs;
+  };
+  CHECK(left(1) == 0);
+  CHECK(left(2) == 0);
+  CHECK(left(3) == 5);
+  CHECK(left(4) == 10);
+  // Nothing was said of epochs: one more.
+  auto more = plan.open(end);
+  std::size_t count = 0;
+  while (more.next()) ++count;
+  CHECK(count == 5);
+}
+
 TEST_CASE("run/run: plans that ranks would leave at different times are refused") {
   const auto kept =
       ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });

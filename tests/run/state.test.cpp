@@ -123,6 +123,22 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
     CHECK_THROWS_AS(ps::state_from_string(changed), ps::error);
   }
   CHECK_THROWS_AS(ps::state_from_string(text + "x"), ps::error);
+  // Other programs' states, and no states at all, are one sentence too, and never open a run.
+  for (const std::string& foreign :
+       {std::string(), std::string("{}"), std::string("\x80\x04\x95\0\0", 5), text.substr(0, 40),
+        std::string(R"({"_snapshot": {"_snapshot_step": 7}, "_steps_since_snapshot": 0})"),
+        std::string(R"({"epoch": 1, "sample_in_epoch": 640, "num_canonical_nodes": 2})"),
+        std::string("[1, 2, 3]")}) {
+    try {
+      static_cast<void>(mixed.open(ps::state_from_string(foreign)));
+      FAIL("a foreign state was opened");
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::state);
+      CHECK_THAT(e.what(), penstock_test::contains("no state of a penstock run, or it was cut or edited") &&
+                               penstock_test::contains("offset"));
+      CHECK(std::string(e.what()).find('\n') == std::string::npos);
+    }
+  }
   CHECK(ps::state_from_string("\n " + text + " \n") == s);
   try {
     (void)ps::state_from_string("{\"penstock_state\": \"2\", \"other\": 1}");

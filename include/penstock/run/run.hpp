@@ -212,6 +212,7 @@ class run {
 
   /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
   [[nodiscard]] iterator begin() {
+    if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
     begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
     return iterator(this);
   }
@@ -224,7 +225,7 @@ class run {
     next_result<value_type> result;
     try {
       core_->engine.home().check();
-      const std::uint64_t last = std::max(allowed_, first_epoch_ + 1);
+      const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
       while (core_->epoch() < last && !stopped()) {
         if (auto b = core_->next_batch(core_->epoch())) {
           result.value.emplace(std::move(b));

@@ -23,7 +23,8 @@ namespace penstock::inline v0_1 {
 ///
 /// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
 /// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
-/// when the samples do.
+/// when a key, or the place or size of a member, does. Other bytes in members that stay where they were are
+/// not seen, since that would cost reading them.
 /// A value; copies share their tables. Threads: const after it is made.
 template <class = void>
 class basic_manifest {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A dataset of which one shard was replaced is another one, and a state of before is refused with a sentence
+// before any sample is read.
+
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/consumed.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
+
+#include "support/catch.hpp"
+#include "support/raw_tar.hpp"
+#include "support/temp_dir.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace ps = penstock;
+using penstock_test::raw_tar;
+
+TEST_CASE("source/webdataset_replaced: a state of the shards before is refused before anything is read") {
+  const penstock_test::temp_dir dir;
+  const auto name = [&](int shard) { return (dir / ("s-" + std::to_string(shard) + ".tar")).string(); };
+  for (int shard = 0; shard < 3; ++shard) {
+    raw_tar tar;
+    for (int i = 0; i < 4; ++i) tar.member(std::to_string(10 * shard + i) + ".txt", "value");
+    tar.end().save(name(shard));
+  }
+  const std::string pattern = (dir / "s-{0..2}.tar").string();
+  std::atomic<int> read{0};
+  const auto plan = [&](std::uint64_t rank) {
+    return ps::webdataset(pattern) | ps::map([&](const auto&) { return ++read; }) | ps::shuffle(3) |
+           ps::shard(rank, 2) | ps::global_batch(4);
+  };
+  ps::state where;
+  {
+    auto run = plan(0).open();
+    static_cast<void>(run.next());
+    where = run.state();
+  }
+  CHECK_NOTHROW(plan(1).open(where));
+
+  SECTION("by one of other samples and the same size") {
+    raw_tar tar;
+    for (int i = 0; i < 4; ++i) tar.member(std::to_string(20 + i) + ".txt", "other");
+    tar.end().save(name(1));
+  }
+  SECTION("by one of the same keys, one longer and one shorter") {
+    raw_tar tar;
+    for (int i = 0; i < 4; ++i)
+      tar.member(std::to_string(10 + i) + ".txt", i == 0 ? "values" : i == 1 ? "valu" : "value");
+    tar.end().save(name(1));
+  }
+  SECTION("by one of fewer samples") {
+    raw_tar tar;
+    for (int i = 0; i < 3; ++i) tar.member(std::to_string(10 + i) + ".txt", "value");
+    tar.end().save(name(1));
+  }
+  SECTION("by another shard of the dataset") {
+    std::filesystem::copy_file(name(2), name(1), std::filesystem::copy_options::overwrite_existing);
+  }
+  read = 0;
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    const auto now = plan(rank);
+    try {
+      static_cast<void>(now.open(where));
+      FAIL("a state of other data was opened");
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::state);
+      CHECK_THAT(e.what(), penstock_test::contains("another dataset"));
+      CHECK(std::string(e.what()).find('\n') == std::string::npos);
+    }
+    CHECK_THROWS_WITH(ps::for_each_consumed(now, where, [](ps::consumed_range) {}),
+                      penstock_test::contains("not of this plan"));
+  }
+  CHECK(read == 0);
+}
