@@ -159,6 +159,9 @@ def main():
             fail(f"these steps were never done: {sorted(set(reference) - set(done))}")
         if (folder / "checkpoint").read_bytes().split(b"\n", 1)[1] != weights:
             fail("the weights are not those of the undisturbed training")
+        said, _ = train(program, folder, RESTARTS + 3, 2)
+        if read_record(folder, RESTARTS + 3, 2) or (folder / "checkpoint").read_bytes().split(b"\n", 1)[1] != weights:
+            fail(f"started after its end, it goes on:\n{said}")
         refuse(program, folder)
         print(f"{RESTARTS} times killed, {redone} steps done again: all {len(done)} steps as undisturbed, weights too")
 

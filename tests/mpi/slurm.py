@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""slurm.py <train_elastic> <index_shards>: a Slurm of one node, started here and stopped again, in which four tasks
-train, are killed in the middle, and two go on; and a job array that indexes shards.
+"""slurm.py <train_elastic> <index_shards> <prove>: a Slurm of one node, started here and stopped again, in which four
+tasks train, are killed with SIGKILL at random steps and go on with other numbers, with the record and the weights of an
+undisturbed training; and job arrays that index shards and prove an order.
 
 Skipped where Slurm is not installed or may not be started, also in CI: it wants root and munge.
 """
@@ -9,6 +10,7 @@ Skipped where Slurm is not installed or may not be started, also in CI: it wants
 import contextlib
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -18,8 +20,11 @@ import sys
 import tempfile
 import time
 
+import elastic
 import launch
 import shards
+
+EPOCHS, GLOBAL = 6, 17
 
 CONFIGURATION = """\
 ClusterName=test
@@ -115,8 +120,19 @@ def alive(number):
         return False
 
 
+def wait_for_the_end(environment):
+    """Until no step or job is there: what was killed may still be writing its checkpoint before that."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        jobs = subprocess.run(["squeue", "--noheader"], env=environment, capture_output=True, text=True, check=False)
+        if jobs.returncode == 0 and not jobs.stdout.strip():
+            return
+        time.sleep(0.05)
+    fail(f"60 s after SIGKILL there is still\n{jobs.stdout}{jobs.stderr}")
+
+
 def main():
-    train, index = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+    train, index, prove = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
     for program in ("srun", "sbatch", "slurmctld", "slurmd", "munged"):
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
             unable(f"there is no {program}")
@@ -126,7 +142,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as name, slurm(pathlib.Path(name)) as environment:
         folder = pathlib.Path(name)
-        shards.make(folder, (40, 31, 52, 29))
+        keys = shards.make(folder, (40, 31, 52, 29))
         pattern = folder / "train-{000000..000003}.tar"
 
         # Not the launcher of this machine's mpirun: Slurm starts the processes, PMIx tells them of each other.
@@ -143,14 +159,24 @@ def main():
         if len(list(folder.glob("*.penstock-index"))) != 4:
             fail(f"the job array did not make all indexes:\n{said}")
 
-        def start(tasks, checkpoint, *more):
+        work = f"--data '{pattern}' --global-batch 32 --epochs 3 --topologies 1x4,4x2 --out {folder / 'proof'}"
+        array = subprocess.run(["sbatch", "--wait", "-n1", "--array=1-5:2", "-o", folder / "prove-%a.out", "--wrap",
+                                f"{prove} {work}"], env=environment, capture_output=True, text=True, check=False,
+                               timeout=120)
+        said = "".join(sorted(p.read_text() for p in folder.glob("prove-*.out")))
+        if array.returncode or sorted(re.findall(r"rank (\d) of 3 \(Slurm array\): 2 topologies proved", said)) != \
+                ["0", "1", "2"] or len(list((folder / "proof").glob("part-*-of-00003"))) != 3:
+            fail(f"the job array that proves:\n{array.stderr}{said}")
+
+        def start(tasks, attempt, checkpoint, *more):
             command = ["srun", "--mpi=pmix", "-n", tasks, "--overcommit", "--unbuffered", train, "--shards", pattern,
-                       "--checkpoint", folder / checkpoint, "--epochs", 2, "--global-batch", 17, *more]
+                       "--checkpoint", folder / checkpoint, "--record", folder / f"record-{attempt}", "--epochs", EPOCHS,
+                       "--global-batch", GLOBAL, *more]
             return subprocess.Popen([str(c) for c in command], env=environment, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
-        def whole(tasks, checkpoint):
-            process = start(tasks, checkpoint)
+        def finish(tasks, attempt, checkpoint):
+            process = start(tasks, attempt, checkpoint)
             try:
                 said, _ = process.communicate(timeout=120)
             except subprocess.TimeoutExpired:
@@ -160,24 +186,39 @@ def main():
                 fail(f"srun -n {tasks}:\n{said}")
             return said, (folder / checkpoint).read_bytes().split(b"\n", 1)[1]
 
-        said, wanted = whole(1, "alone")
-        said, found = whole(4, "four")
-        if "4 processes begin" not in said or found != wanted:
-            fail(f"four tasks end with other weights than one:\n{said}")
+        finish(1, 1, "alone")
+        wanted = (folder / "alone").read_bytes().split(b"\n", 1)[1]
+        reference = elastic.reference_of(elastic.read_record(folder, 1, 1), keys, EPOCHS, GLOBAL)
 
-        process, seen = start(4, "killed", "--step-ms", 5), 0
-        for line in process.stdout:
-            seen += line.startswith("epoch ")
-            if seen >= 6:
-                break
-        subprocess.run(["scancel", "--signal=KILL", "--full", "--state=RUNNING"], env=environment, check=False)
-        process.kill()
-        process.communicate()
-        said, found = whole(2, "killed")
-        begin = re.search(r"2 processes begin at epoch (\d+) step (\d+)", said)
-        if not begin or begin.groups() == ("0", "0") or found != wanted:
-            fail(f"killed on four tasks, gone on with two:\n{said}")
-        print(f"an array of 3 tasks, 4 tasks as one, killed and gone on with 2 at epoch {begin[1]} step {begin[2]}")
+        said, found = finish(4, 2, "four")
+        done = {}
+        elastic.compare(elastic.read_record(folder, 2, 4), reference, 4, 2, done)
+        if "4 processes begin" not in said or found != wanted or done != reference:
+            fail(f"four tasks end with other weights or samples than one:\n{said}")
+
+        chance, done, begins = random.Random(6), {}, []
+        for attempt, tasks in enumerate((4, 2, 3, 4, 1), 3):
+            if attempt == 7:
+                said, found = finish(tasks, attempt, "killed")
+            else:
+                process, seen, stop, said = start(tasks, attempt, "killed", "--step-ms", 20), 0, chance.randrange(1, 7), ""
+                for line in process.stdout:
+                    said += line
+                    seen += line.startswith("epoch ")
+                    if seen >= stop:
+                        break
+                subprocess.run(["scancel", "--signal=KILL", "--full", "--state=RUNNING"], env=environment, check=False)
+                process.kill()
+                process.communicate()
+                wait_for_the_end(environment)
+            elastic.compare(elastic.read_record(folder, attempt, tasks), reference, tasks, attempt, done)
+            begin = re.search(rf"{tasks} processes begin at epoch (\d+) step (\d+)", said)
+            if not begin or attempt != 3 and begin.groups() == ("0", "0"):
+                fail(f"attempt {attempt} on {tasks} tasks does not go on:\n{said}")
+            begins.append(f"{tasks} tasks from epoch {begin[1]} step {begin[2]}")
+        if done != reference or found != wanted:
+            fail(f"killed again and again, steps, samples or weights are others:\n{said}")
+        print(f"an array of 3 tasks, 4 tasks as one; killed four times: {', '.join(begins)}")
 
 
 if __name__ == "__main__":
