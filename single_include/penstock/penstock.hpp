@@ -13837,7 +13837,34 @@ class basic_numpy_generator {
       std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
   }
 
+  /// `choice(from, count, replace=False)`: `count` different numbers below `from`, count <= from < 2^32.
+  [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
+    std::vector<std::uint64_t> chosen;
+    if (from > 10'000 && count > from / 50) {  // the end of a shuffle
+      chosen.resize(static_cast<std::size_t>(from));
+      for (std::uint64_t i = 0; i < from; ++i) chosen[static_cast<std::size_t>(i)] = i;
+      swap_down(chosen, from - 1, std::max<std::uint64_t>(from - count, 1));
+      chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
+      return chosen;
+    }
+    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's
+    for (std::uint64_t i = from - count; i < from; ++i) {
+      std::uint64_t drawn = integer(0, i + 1);
+      if (taken[static_cast<std::size_t>(drawn)]) drawn = i;
+      taken[static_cast<std::size_t>(drawn)] = true;
+      chosen.push_back(drawn);
+    }
+    if (count > 1) swap_down(chosen, count - 1, 1);
+    return chosen;
+  }
+
  private:
+  /// Each place from `last` down to `first` gets one of those at or before it.
+  void swap_down(std::vector<std::uint64_t>& all, std::uint64_t last, std::uint64_t first) noexcept {
+    for (std::uint64_t i = last; i >= first; --i)
+      std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(integer(0, i + 1))]);
+  }
+
   struct wide {
     std::uint64_t high = 0, low = 0;
   };
@@ -14145,6 +14172,82 @@ class basic_mosaic_partition {
 };
 using mosaic_partition = basic_mosaic_partition<>;
 
+/// An epoch of Streaming's: which sample stands at a position. Without a table they stand as they are.
+template <class = void>
+class basic_mosaic_bound {
+  using table = mosaic_shuffle::ids;
+
+ public:
+  basic_mosaic_bound() = default;
+  basic_mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
+      : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
+
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    const std::uint64_t at = partition_(index);
+    return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
+  }
+  [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
+
+ private:
+  std::uint64_t epoch_ = 0;
+  mosaic_partition partition_;
+  const table* table_ = nullptr;
+  std::shared_ptr<const table> owner_;
+};
+using mosaic_bound = basic_mosaic_bound<>;
+
+[[noreturn]] inline void refuse_mosaic(std::initializer_list<piece> why) {
+  throw error(errc::argument, why).in_stage("mosaic");
+}
+
+template <class = void>
+void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o) {
+  if (samples == 0 || !partition.too_few()) return;
+  refuse_mosaic({samples, " samples are too few for ", o.num_canonical_nodes, " canonical and ",
+                 o.physical_nodes, " physical nodes; give fewer nodes"});
+}
+/// Where shards begin; without shards all samples are one.
+template <class = void>
+[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
+  std::shared_ptr<const std::vector<std::uint64_t>> starts = std::move(in.starts);
+  if (!starts) starts.reset(new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
+  if (starts->empty() || starts->front() != 0 || starts->back() != in.size)
+    refuse_mosaic({"shard boundaries do not run from 0 to ", in.size});
+  return starts;
+}
+
+/// The options with what was left to us, for an epoch of so many samples.
+template <class = void>
+[[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o) {
+  constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
+  if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
+    refuse_mosaic({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
+                   " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
+                   ".ranks_per_node = r}) with the numbers that Streaming had"});
+  }
+  if (o.num_canonical_nodes > most_ranks) refuse_mosaic({"num_canonical_nodes is not in [1, 2^24]"});
+  if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
+      o.physical_nodes * o.ranks_per_node > most_ranks)
+    refuse_mosaic({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
+  if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
+    refuse_mosaic({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
+                   " physical nodes divides the other; give the physical nodes with which the run began"});
+  }
+  if (samples > most_samples) {
+    throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
+  }
+  if (o.shuffle_block_size == 0)
+    o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
+  if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
+    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
+  if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
+      samples < o.num_canonical_nodes) {
+    refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
+                   o.num_canonical_nodes, "; give fewer canonical nodes"});
+  }
+  return o;
+}
+
 }  // namespace detail
 
 /// The order of `mosaic`: the samples of all ranks, rank r's at the positions r, r + ranks and so on, which
@@ -14154,39 +14257,12 @@ class basic_mosaic_order {
   using table = detail::mosaic_shuffle::ids;
 
  public:
-  class bound {
-   public:
-    bound() = default;
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      const std::uint64_t at = partition_(index);
-      return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
-    }
-    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
-
-   private:
-    friend class basic_mosaic_order;
-    bound(std::uint64_t epoch, const detail::mosaic_partition& part, std::shared_ptr<const table> made)
-        : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
-
-    std::uint64_t epoch_ = 0;
-    detail::mosaic_partition partition_;
-    const table* table_ = nullptr;
-    std::shared_ptr<const table> owner_;
-  };
+  using bound = detail::mosaic_bound;
 
   basic_mosaic_order(order_input in, const mosaic_options& options)
-      : samples_(in.size), options_(checked(in.size, options)), partition_(in.size, options_) {
-    if (samples_ != 0 && partition_.too_few()) {
-      refuse({samples_, " samples are too few for ", options_.num_canonical_nodes, " canonical and ",
-              options_.physical_nodes, " physical nodes; give fewer nodes"});
-    }
-    if (in.starts)
-      starts_ = std::move(in.starts);
-    else
-      starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-          new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, samples_}));
-    if (starts_->empty() || starts_->front() != 0 || starts_->back() != samples_)
-      refuse({"shard boundaries do not run from 0 to ", samples_});
+      : samples_(in.size), options_(detail::checked_mosaic(in.size, options)), partition_(in.size, options_) {
+    detail::check_enough(samples_, partition_, options_);
+    starts_ = detail::mosaic_shards(std::move(in));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
@@ -14206,41 +14282,6 @@ class basic_mosaic_order {
   }
 
  private:
-  static constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
-
-  [[noreturn]] static void refuse(std::initializer_list<detail::piece> why) {
-    throw error(errc::argument, why).in_stage("mosaic");
-  }
-
-  [[nodiscard]] static mosaic_options checked(std::uint64_t samples, mosaic_options o) {
-    if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
-      refuse({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
-              " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
-              ".ranks_per_node = r}) with the numbers that Streaming had"});
-    }
-    if (o.num_canonical_nodes > most_ranks) refuse({"num_canonical_nodes is not in [1, 2^24]"});
-    if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
-        o.physical_nodes * o.ranks_per_node > most_ranks)
-      refuse({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
-    if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
-      refuse({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
-              " physical nodes divides the other; give the physical nodes with which the run began"});
-    }
-    if (samples > most_samples) {
-      throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
-    }
-    if (o.shuffle_block_size == 0)
-      o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-    if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
-      refuse({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
-    if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
-        samples < o.num_canonical_nodes) {
-      refuse({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
-              o.num_canonical_nodes, "; give fewer canonical nodes"});
-    }
-    return o;
-  }
-
   [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const {
     return tables_.get(epoch, [&] {
       return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
@@ -14302,8 +14343,8 @@ struct mosaic_fn {
 ///
 /// `mosaic({...}) | shard(rank, world) | batch(b)` gives rank r the batches of Streaming's `StreamingDataset`
 /// in a `DataLoader`, with any number of workers there; rank is physical node * ranks_per_node + rank on the
-/// node. The dataset is one stream, of which an epoch has every sample once: no `epoch_size`, `choose`,
-/// `repeat` or `proportion`, and the batching method `random`. Where a rank would have less than another,
+/// node. An epoch has every sample once (`mosaic_resampled` has `epoch_size`, streams and their
+/// weights); the batching method is `random`. Where a rank would have less than another,
 /// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
 /// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
 /// less than two samples a rank left, Streaming may repeat other ones at the end.
@@ -14326,6 +14367,346 @@ struct mosaic_fn {
 ///     auto loader = source | mosaic({.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 8,
 ///                                    .shuffle = true}) | shard(rank, 16) | batch(32);
 inline constexpr detail::mosaic_fn mosaic{};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/mosaic_draw.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A stream of MosaicML Streaming: some of the source's shards, and at most one of its weights. All streams
+/// have a `proportion`, or none has.
+struct mosaic_stream {
+  std::uint64_t shards = 0;               ///< how many, behind those of the streams before it
+  std::optional<double> proportion{};     ///< of the epoch, in relation to those of the others
+  std::optional<double> repeat{};         ///< how often its samples are taken
+  std::optional<std::uint64_t> choose{};  ///< how many samples are taken
+};
+
+/// Streaming's `sampling_method`.
+enum class mosaic_sampling_method : std::uint8_t {
+  balanced,  ///< every epoch has samples of its own; Streaming's default
+  fixed,     ///< all epochs have the same
+};
+
+/// What an epoch of MosaicML Streaming takes, with its names and defaults.
+struct mosaic_sampling {
+  std::uint64_t epoch_size = 0;  ///< samples of an epoch; 0: as many as the streams say
+  mosaic_sampling_method method = mosaic_sampling_method::balanced;
+  std::uint64_t granularity = 1;         ///< samples that are taken of one shard at a time
+  std::vector<mosaic_stream> streams{};  ///< none: one, of all shards
+};
+
+namespace detail {
+
+/// What an epoch takes: the samples, shard by shard, and where the runs begin that are shuffled as shards
+/// are.
+struct mosaic_drawn {
+  std::vector<std::uint32_t> samples;
+  std::vector<std::uint64_t> starts{0};
+};
+
+/// The rules of Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
+template <class = void>
+class basic_mosaic_draw {
+ public:
+  basic_mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling,
+                    bool shuffle, std::uint64_t seed)
+      : starts_(std::move(starts)),
+        granularity_(sampling.granularity),
+        balanced_(sampling.method == mosaic_sampling_method::balanced),
+        shuffle_(shuffle),
+        seed_(seed) {
+    if (starts_->back() > most) too_many();
+    if (granularity_ == 0) refuse({"a granularity of 0 samples takes none; it is 1 or more"});
+    std::vector<mosaic_stream> streams = sampling.streams;
+    const std::uint64_t shards = starts_->size() - 1;
+    if (streams.empty()) streams.push_back({.shards = shards});
+    for (const mosaic_stream& one : streams) {
+      if (one.shards > shards - first_.back())
+        refuse({"the streams have more than the ", shards, " shards of the source"});
+      first_.push_back(first_.back() + one.shards);
+    }
+    if (first_.back() != shards)
+      refuse({"the streams have ", first_.back(), " of the ", shards, " shards of the source"});
+    weigh(streams, sampling.epoch_size);
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (samples_of(i) == 0 && choose_[i] != 0)
+        refuse({"stream ", i, " has no samples, and ", choose_[i], " are to be taken"});
+      if (choose_[i] > most || (size_ += choose_[i]) > most) too_many();
+    }
+  }
+
+  /// Samples of an epoch.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  [[nodiscard]] mosaic_drawn of(std::uint64_t epoch) const {
+    numpy_generator random(balanced_ ? seed_ + epoch : seed_);
+    mosaic_drawn drawn;
+    drawn.samples.reserve(static_cast<std::size_t>(size_));
+    for (std::size_t stream = 0; stream < choose_.size(); ++stream) {
+      const std::vector<std::uint64_t> counts = counts_of(stream, epoch);
+      for (std::size_t i = 0; i < counts.size(); ++i) take(drawn, first_[stream] + i, counts[i], random);
+    }
+    return drawn;
+  }
+
+  /// How many samples an epoch takes of each shard of a stream.
+  [[nodiscard]] std::vector<std::uint64_t> counts_of(std::size_t stream, std::uint64_t epoch) const {
+    const std::uint64_t all = samples_of(stream);
+    std::vector<std::uint64_t> counts(static_cast<std::size_t>(first_[stream + 1] - first_[stream]));
+    if (all == 0) return counts;
+    const auto size = [&](std::size_t i) { return shard_size(first_[stream] + i); };
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
+    std::uint64_t rest = choose_[stream] % all;
+    if (rest == 0) return counts;
+    // Each shard in picks, and picks in another order until there are enough.
+    std::vector<std::uint32_t> picks;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
+                   static_cast<std::uint32_t>(i));
+    // The last pick of a shard is what remains of it: which one that is must be known after the shuffle.
+    std::vector<std::uint32_t> order(picks.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
+    numpy_generator(shuffle_ && balanced_ ? seed_ + epoch : seed_).shuffle(order.begin(), order.size());
+    for (const std::uint32_t pick : order) {
+      const std::size_t shard = picks[pick];
+      const bool last = pick + 1 == picks.size() || picks[pick + 1] != picks[pick];
+      const std::uint64_t whole = last ? (size(shard) - 1) % granularity_ + 1 : granularity_;
+      const std::uint64_t taken = std::min(rest, whole);
+      counts[shard] += taken;
+      if ((rest -= taken) == 0) break;
+    }
+    return counts;
+  }
+
+ private:
+  static constexpr std::uint64_t most = std::uint64_t{1} << 32;
+
+  [[noreturn]] static void refuse(std::initializer_list<piece> why) {
+    throw error(errc::argument, why).in_stage("mosaic_resampled");
+  }
+
+  [[noreturn]] static void too_many() {
+    throw error(errc::limit, "it orders at most 2^32 samples, of as many").in_stage("mosaic_resampled");
+  }
+
+  [[nodiscard]] std::uint64_t shard_size(std::uint64_t shard) const {
+    return (*starts_)[static_cast<std::size_t>(shard) + 1] - (*starts_)[static_cast<std::size_t>(shard)];
+  }
+  [[nodiscard]] std::uint64_t samples_of(std::size_t stream) const {
+    return (*starts_)[static_cast<std::size_t>(first_[stream + 1])] -
+           (*starts_)[static_cast<std::size_t>(first_[stream])];
+  }
+
+  /// `count` samples of a shard: all of them as often as they go in, and some once more.
+  void take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count, numpy_generator& random) const {
+    const std::uint64_t size = shard_size(shard);
+    const auto first = static_cast<std::uint32_t>((*starts_)[static_cast<std::size_t>(shard)]);
+    if (count == 0) return;
+    for (std::uint64_t times = count / size; times != 0; --times) {
+      for (std::uint64_t i = 0; i < size; ++i) drawn.samples.push_back(first + static_cast<std::uint32_t>(i));
+      drawn.starts.push_back(drawn.samples.size());
+    }
+    if (count % size == 0) return;
+    std::vector<std::uint64_t> some = random.choice(size, count % size);
+    std::sort(some.begin(), some.end());
+    for (const std::uint64_t one : some) drawn.samples.push_back(first + static_cast<std::uint32_t>(one));
+    drawn.starts.push_back(drawn.samples.size());
+  }
+
+  /// How many samples each stream gives.
+  void weigh(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size) {
+    std::size_t relative = 0, absolute = 0;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const mosaic_stream& one = streams[i];
+      relative += one.proportion.has_value();
+      absolute += one.repeat.has_value() + one.choose.has_value();
+      if (one.proportion.has_value() + one.repeat.has_value() + one.choose.has_value() > 1)
+        refuse({"stream ", i, " has more than one of proportion, repeat and choose"});
+      for (const double weight : {one.proportion.value_or(1), one.repeat.value_or(1)})
+        if (!(weight >= 0) || weight > 0x1p53) refuse({"a weight of stream ", i, " is no number from 0 on"});
+    }
+    if (relative != 0 && relative != streams.size())
+      refuse({relative, " of ", streams.size(), " streams have a proportion; give it to all or none"});
+    if (absolute != 0 && epoch_size != 0)
+      refuse({"epoch_size goes with proportions, not with repeat and choose; leave one of them out"});
+    if (relative != 0 || epoch_size != 0)
+      return share(streams, epoch_size != 0 ? epoch_size : starts_->back());
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const double repeated = streams[i].repeat.value_or(1) * static_cast<double>(samples_of(i));
+      if (repeated > 0x1p53) refuse({"stream ", i, " is repeated beyond 2^53 samples"});
+      choose_.push_back(streams[i].choose.value_or(static_cast<std::uint64_t>(repeated)));
+    }
+  }
+
+  /// Divides an epoch in proportion; what rounding leaves goes to streams that are drawn.
+  void share(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size) {
+    if (epoch_size > most) too_many();
+    std::vector<double> parts;
+    for (std::size_t i = 0; i < streams.size(); ++i)
+      parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));
+    const double all = sum(parts);
+    if (!(all > 0)) refuse({"all proportions are 0"});
+    std::uint64_t given = 0;
+    for (const double part : parts) {
+      choose_.push_back(static_cast<std::uint64_t>(static_cast<double>(epoch_size) * (part / all)));
+      given += choose_.back();
+    }
+    if (given > epoch_size || epoch_size - given > streams.size())
+      refuse({"the proportions do not divide ", epoch_size, " samples; give them as numbers of like size"});
+    for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
+      ++choose_[static_cast<std::size_t>(stream)];
+  }
+
+  /// As numpy adds: in eight sums that are joined, and halves where there are more than 128. Another order of
+  /// additions could round to another sample.
+  [[nodiscard]] static double sum(std::span<const double> values) {
+    if (values.size() < 8) {
+      double all = 0;
+      for (const double one : values) all += one;
+      return all;
+    }
+    if (values.size() > 128) {
+      const std::size_t half = values.size() / 2 / 8 * 8;
+      return sum(values.first(half)) + sum(values.subspan(half));
+    }
+    std::array<double, 8> sums{};
+    std::copy_n(values.begin(), 8, sums.begin());
+    std::size_t i = 8;
+    for (; i + 8 <= values.size(); i += 8)
+      for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
+    double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (; i < values.size(); ++i) all += values[i];
+    return all;
+  }
+
+  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  std::uint64_t granularity_;
+  bool balanced_, shuffle_;
+  std::uint64_t seed_, size_ = 0;
+  std::vector<std::uint64_t> first_{0}, choose_;
+};
+using mosaic_draw = basic_mosaic_draw<>;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/mosaic_resampled.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order of `mosaic_resampled`. Copies share the tables of the epochs in use; what `bind` returns needs
+/// no lock.
+template <class = void>
+class basic_mosaic_resampled_order {
+  using table = detail::mosaic_shuffle::ids;
+
+ public:
+  using bound = detail::mosaic_bound;
+  static constexpr bool repeats = true;
+
+  basic_mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling)
+      : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
+        options_(detail::checked_mosaic(draw_.size(), options)),
+        partition_(draw_.size(), options_) {
+    detail::check_enough(draw_.size(), partition_, options_);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
+  [[nodiscard]] std::uint64_t lanes() const noexcept {
+    return options_.physical_nodes * options_.ranks_per_node;
+  }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
+  }
+  /// Where a sample stands first; nothing where the epoch does not have it. Looks through the epoch.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const bound all = bind(upstream.epoch);
+    for (std::uint64_t at = 0; at < size(); ++at)
+      if (all(at).index == upstream.index) return position{upstream.epoch, at};
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] table made(std::uint64_t epoch) const {
+    detail::mosaic_drawn drawn = draw_.of(epoch);
+    if (!options_.shuffle) return std::move(drawn.samples);
+    table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed,
+                                       epoch, options_.shuffle_block_size)
+                    .make(options_.shuffle_algo);
+    for (std::uint32_t& id : ids) id = drawn.samples[id];
+    return ids;
+  }
+
+  detail::mosaic_draw draw_;
+  mosaic_options options_;
+  detail::mosaic_partition partition_;
+  detail::epoch_tables<table> tables_;
+};
+using mosaic_resampled_order = basic_mosaic_resampled_order<>;
+
+/// The stage `mosaic_resampled({...}, {...})`.
+template <class = void>
+struct basic_mosaic_resampled_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "mosaic_resampled";
+
+  [[nodiscard]] mosaic_resampled_order make(order_input in) const {
+    return {std::move(in), options, sampling};
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string whole = mosaic_stage{options}.describe();
+    std::string what = "mosaic_resampled(";
+    if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
+    if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
+    return what + whole.substr(whole.find('(') + 1);
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    mosaic_stage{options}.fingerprint(h);
+    h.add(stage_name, sampling.epoch_size, static_cast<std::uint64_t>(sampling.method), sampling.granularity);
+    for (const mosaic_stream& one : sampling.streams) {
+      h.add(one.shards, one.choose.has_value(), one.choose.value_or(0));
+      for (const std::optional<double>& weight : {one.proportion, one.repeat})
+        h.add(weight.has_value(), std::bit_cast<std::uint64_t>(weight.value_or(0)));
+    }
+  }
+
+  mosaic_options options;
+  mosaic_sampling sampling;
+};
+using mosaic_resampled_stage = basic_mosaic_resampled_stage<>;
+
+namespace detail {
+struct mosaic_resampled_fn {
+  [[nodiscard]] mosaic_resampled_stage operator()(const mosaic_options& options,
+                                                  mosaic_sampling sampling) const {
+    return {options, std::move(sampling)};
+  }
+};
+}  // namespace detail
+
+/// `mosaic` with the sampling of MosaicML Streaming: epochs of another size (`epoch_size`), and streams that
+/// give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
+///
+/// The shards of the source are those of all streams, one stream after another; each says how many are its.
+/// Samples come several times or not at all; which ones, and in which order, as there, epoch for epoch.
+/// A sequencer; keeps every guarantee. Stands right behind its source, as `mosaic` does.
+/// Cost: a table of 4 bytes for each sample of an epoch in use, made by the thread of the loop when an epoch
+/// begins, and while it is made as much once more and a pass over all samples of shards that are drawn in
+/// part. A sample costs some divisions and one look-up. `position_of` looks through the epoch.
+/// Throws what `mosaic` does, and `error(errc::argument)` where weights are not of one kind, no numbers, or
+/// of other shards. Free for all threads.
+/// Source of the rules: `streaming/base/stream.py`, `sampling.py` and `dataset.py` of version 0.13, and
+/// numpy's `Generator.choice`.
+///
+///     auto loader = source | mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 8, .shuffle = true},
+///                                             {.streams = {{.shards = 96, .proportion = 0.8},
+///                                                          {.shards = 32, .proportion = 0.2}}});
+inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
 
 }  // namespace penstock::inline v0_1
 

@@ -95,6 +95,82 @@ class basic_mosaic_partition {
 };
 using mosaic_partition = basic_mosaic_partition<>;
 
+/// An epoch of Streaming's: which sample stands at a position. Without a table they stand as they are.
+template <class = void>
+class basic_mosaic_bound {
+  using table = mosaic_shuffle::ids;
+
+ public:
+  basic_mosaic_bound() = default;
+  basic_mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
+      : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
+
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    const std::uint64_t at = partition_(index);
+    return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
+  }
+  [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
+
+ private:
+  std::uint64_t epoch_ = 0;
+  mosaic_partition partition_;
+  const table* table_ = nullptr;
+  std::shared_ptr<const table> owner_;
+};
+using mosaic_bound = basic_mosaic_bound<>;
+
+[[noreturn]] inline void refuse_mosaic(std::initializer_list<piece> why) {
+  throw error(errc::argument, why).in_stage("mosaic");
+}
+
+template <class = void>
+void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o) {
+  if (samples == 0 || !partition.too_few()) return;
+  refuse_mosaic({samples, " samples are too few for ", o.num_canonical_nodes, " canonical and ",
+                 o.physical_nodes, " physical nodes; give fewer nodes"});
+}
+/// Where shards begin; without shards all samples are one.
+template <class = void>
+[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
+  std::shared_ptr<const std::vector<std::uint64_t>> starts = std::move(in.starts);
+  if (!starts) starts.reset(new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
+  if (starts->empty() || starts->front() != 0 || starts->back() != in.size)
+    refuse_mosaic({"shard boundaries do not run from 0 to ", in.size});
+  return starts;
+}
+
+/// The options with what was left to us, for an epoch of so many samples.
+template <class = void>
+[[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o) {
+  constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
+  if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
+    refuse_mosaic({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
+                   " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
+                   ".ranks_per_node = r}) with the numbers that Streaming had"});
+  }
+  if (o.num_canonical_nodes > most_ranks) refuse_mosaic({"num_canonical_nodes is not in [1, 2^24]"});
+  if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
+      o.physical_nodes * o.ranks_per_node > most_ranks)
+    refuse_mosaic({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
+  if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
+    refuse_mosaic({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
+                   " physical nodes divides the other; give the physical nodes with which the run began"});
+  }
+  if (samples > most_samples) {
+    throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
+  }
+  if (o.shuffle_block_size == 0)
+    o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
+  if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
+    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
+  if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
+      samples < o.num_canonical_nodes) {
+    refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
+                   o.num_canonical_nodes, "; give fewer canonical nodes"});
+  }
+  return o;
+}
+
 }  // namespace detail
 
 /// The order of `mosaic`: the samples of all ranks, rank r's at the positions r, r + ranks and so on, which
@@ -104,39 +180,12 @@ class basic_mosaic_order {
   using table = detail::mosaic_shuffle::ids;
 
  public:
-  class bound {
-   public:
-    bound() = default;
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      const std::uint64_t at = partition_(index);
-      return {epoch_, table_ == nullptr ? at : (*table_)[static_cast<std::size_t>(at)]};
-    }
-    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return partition_.pads(index); }
-
-   private:
-    friend class basic_mosaic_order;
-    bound(std::uint64_t epoch, const detail::mosaic_partition& part, std::shared_ptr<const table> made)
-        : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
-
-    std::uint64_t epoch_ = 0;
-    detail::mosaic_partition partition_;
-    const table* table_ = nullptr;
-    std::shared_ptr<const table> owner_;
-  };
+  using bound = detail::mosaic_bound;
 
   basic_mosaic_order(order_input in, const mosaic_options& options)
-      : samples_(in.size), options_(checked(in.size, options)), partition_(in.size, options_) {
-    if (samples_ != 0 && partition_.too_few()) {
-      refuse({samples_, " samples are too few for ", options_.num_canonical_nodes, " canonical and ",
-              options_.physical_nodes, " physical nodes; give fewer nodes"});
-    }
-    if (in.starts)
-      starts_ = std::move(in.starts);
-    else
-      starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-          new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, samples_}));
-    if (starts_->empty() || starts_->front() != 0 || starts_->back() != samples_)
-      refuse({"shard boundaries do not run from 0 to ", samples_});
+      : samples_(in.size), options_(detail::checked_mosaic(in.size, options)), partition_(in.size, options_) {
+    detail::check_enough(samples_, partition_, options_);
+    starts_ = detail::mosaic_shards(std::move(in));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
@@ -156,41 +205,6 @@ class basic_mosaic_order {
   }
 
  private:
-  static constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
-
-  [[noreturn]] static void refuse(std::initializer_list<detail::piece> why) {
-    throw error(errc::argument, why).in_stage("mosaic");
-  }
-
-  [[nodiscard]] static mosaic_options checked(std::uint64_t samples, mosaic_options o) {
-    if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
-      refuse({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
-              " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
-              ".ranks_per_node = r}) with the numbers that Streaming had"});
-    }
-    if (o.num_canonical_nodes > most_ranks) refuse({"num_canonical_nodes is not in [1, 2^24]"});
-    if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
-        o.physical_nodes * o.ranks_per_node > most_ranks)
-      refuse({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
-    if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
-      refuse({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
-              " physical nodes divides the other; give the physical nodes with which the run began"});
-    }
-    if (samples > most_samples) {
-      throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
-    }
-    if (o.shuffle_block_size == 0)
-      o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-    if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
-      refuse({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
-    if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
-        samples < o.num_canonical_nodes) {
-      refuse({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
-              o.num_canonical_nodes, "; give fewer canonical nodes"});
-    }
-    return o;
-  }
-
   [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const {
     return tables_.get(epoch, [&] {
       return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
@@ -252,8 +266,8 @@ struct mosaic_fn {
 ///
 /// `mosaic({...}) | shard(rank, world) | batch(b)` gives rank r the batches of Streaming's `StreamingDataset`
 /// in a `DataLoader`, with any number of workers there; rank is physical node * ranks_per_node + rank on the
-/// node. The dataset is one stream, of which an epoch has every sample once: no `epoch_size`, `choose`,
-/// `repeat` or `proportion`, and the batching method `random`. Where a rank would have less than another,
+/// node. An epoch has every sample once (`mosaic_resampled` has `epoch_size`, streams and their
+/// weights); the batching method is `random`. Where a rank would have less than another,
 /// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
 /// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
 /// less than two samples a rank left, Streaming may repeat other ones at the end.

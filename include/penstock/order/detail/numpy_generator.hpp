@@ -3,10 +3,12 @@
 
 #include <penstock/order/detail/arithmetic.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -73,7 +75,34 @@ class basic_numpy_generator {
       std::swap(first[static_cast<distance>(i)], first[static_cast<distance>(masked(i))]);
   }
 
+  /// `choice(from, count, replace=False)`: `count` different numbers below `from`, count <= from < 2^32.
+  [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
+    std::vector<std::uint64_t> chosen;
+    if (from > 10'000 && count > from / 50) {  // the end of a shuffle
+      chosen.resize(static_cast<std::size_t>(from));
+      for (std::uint64_t i = 0; i < from; ++i) chosen[static_cast<std::size_t>(i)] = i;
+      swap_down(chosen, from - 1, std::max<std::uint64_t>(from - count, 1));
+      chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
+      return chosen;
+    }
+    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's
+    for (std::uint64_t i = from - count; i < from; ++i) {
+      std::uint64_t drawn = integer(0, i + 1);
+      if (taken[static_cast<std::size_t>(drawn)]) drawn = i;
+      taken[static_cast<std::size_t>(drawn)] = true;
+      chosen.push_back(drawn);
+    }
+    if (count > 1) swap_down(chosen, count - 1, 1);
+    return chosen;
+  }
+
  private:
+  /// Each place from `last` down to `first` gets one of those at or before it.
+  void swap_down(std::vector<std::uint64_t>& all, std::uint64_t last, std::uint64_t first) noexcept {
+    for (std::uint64_t i = last; i >= first; --i)
+      std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(integer(0, i + 1))]);
+  }
+
   struct wide {
     std::uint64_t high = 0, low = 0;
   };
