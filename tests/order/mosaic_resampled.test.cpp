@@ -209,13 +209,15 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
         d.shards_per_stream.append(int(shards))
         d.streams.append(Stream())
         if kind:
-            setattr(d.streams[-1], ("proportion", "repeat", "choose")[int(kind) - 1], weight if kind < 3 else int(weight))
+            name = ("proportion", "repeat", "choose")[int(kind) - 1]
+            setattr(d.streams[-1], name, weight if kind < 3 else int(weight))
     d.shards_per_stream = np.array(d.shards_per_stream)
     d.samples_per_shard = np.array(rest, np.int64)
     d.shard_offset_per_stream = d.shards_per_stream.cumsum() - d.shards_per_stream
     d.sample_offset_per_shard = d.samples_per_shard.cumsum() - d.samples_per_shard
     d.epoch_seed_change = algo != "none" and method == "balanced"
-    each = np.array([d.samples_per_shard[o:o + n].sum() for o, n in zip(d.shard_offset_per_stream, d.shards_per_stream)])
+    places = zip(d.shard_offset_per_stream, d.shards_per_stream)
+    each = np.array([d.samples_per_shard[at:at + count].sum() for at, count in places])
     try:
         n = apply_weights(Stream, d.streams, each, int(size) or None, seed)
         units, small = resample(d, epoch)
