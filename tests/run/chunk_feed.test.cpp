@@ -64,3 +64,39 @@ TEST_CASE("run/chunk_feed: after every batch, for every stage") {
                     ps::unbatch);
   }
 }
+
+TEST_CASE("run/chunk_feed: ranks divide what is there, to the last sample") {
+  const auto of_all_ranks = [](std::uint64_t world, const auto& make) {
+    numbers all;
+    for (std::uint64_t rank = 0; rank < world; ++rank) {
+      auto run = make(rank).open();
+      for (const std::uint64_t sample : run.epoch(0)) all.push_back(sample);
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  for (std::uint64_t world = 1; world <= 9; ++world) {
+    for (std::uint64_t samples = 0; samples <= 20; ++samples) {
+      INFO(samples << " samples on " << world << " ranks");
+      const auto source = ps::generated(samples, identity);
+      numbers all, some;
+      for (std::uint64_t i = 0; i < samples; ++i) {
+        all.push_back(i);
+        if (odd_thirds(i)) some.push_back(i);
+      }
+      REQUIRE(of_all_ranks(world, [&](auto r) { return source | ps::shard(r, world) | ps::workers(0); }) ==
+              all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shuffle(1, ps::window(1), ps::lanes(3)) | ps::shard(r, world) |
+                       ps::workers(0);
+              }) == all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shard(r, world) | ps::shuffle_buffer(2, 1) | ps::workers(0);
+              }) == all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shuffle(2) | ps::shard(r, world) | ps::filter(odd_thirds) |
+                       ps::workers(0);
+              }) == some);
+    }
+  }
+}

@@ -207,3 +207,22 @@ TEST_CASE("run/global_batch: what cannot be cut is one sentence") {
   s.world = 9;
   CHECK_THROWS_WITH((source | ps::global_batch(8)).open(s), penstock_test::contains("more ranks than"));
 }
+
+TEST_CASE(
+    "run/global_batch: a buffer of a rank's own samples, where its last part is larger than the others") {
+  for (std::uint64_t samples = 1; samples <= 48; ++samples) {
+    const auto source = ps::generated(samples, identity) | ps::shuffle(3, ps::window(1), ps::lanes(2));
+    numbers expected;
+    for (std::uint64_t i = 0; i < samples; ++i) expected.push_back(i);
+    for (std::uint64_t world = 1; world <= 8; ++world) {
+      INFO(samples << " samples on " << world << " ranks");
+      const auto make = [&](std::uint64_t rank, std::uint64_t ranks) {
+        return source | ps::shard(rank, ranks) | ps::shuffle_buffer(4, 1) | ps::global_batch(8);
+      };
+      numbers all;
+      for (const numbers& step : run_job(make, world, 1, ~std::size_t{0}).global)
+        all.insert(all.end(), step.begin(), step.end());
+      REQUIRE(sorted(all) == expected);
+    }
+  }
+}

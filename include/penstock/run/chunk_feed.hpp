@@ -53,7 +53,8 @@ class chunk_feed {
                .global = part.size,
                .world = part.size,
                .rank = part.rank,
-               .lanes = orders_->lanes()};
+               .lanes = orders_->lanes(),
+               .policy = tail::pad};  // the last positions go to the first ranks, one each
       mine_.check();
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
