@@ -5480,6 +5480,21 @@ struct payload : placement<Binding> {
   std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
   std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
 
+  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
+  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const {
+    const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+    const std::uint32_t* const from_slots = sources.data() + first_row;
+    all.resize(filled + n);
+    position* const into = all.data() + filled;
+    const std::uint64_t of_epoch = this->epoch;
+    if (!this->listed && this->parts[0].view.contiguous()) {
+      const std::uint64_t first = this->index(0);
+      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
+    } else {
+      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, this->index(from_slots[i])};
+    }
+  }
+
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {
     return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
@@ -6413,6 +6428,101 @@ using position_buffer = basic_position_buffer<>;
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/selection.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
+/// functions of a number.
+///
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
+/// in turn, wherever among them `shard` stands.
+template <class = void>
+class basic_selection {
+ public:
+  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
+  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
+  void deal(std::uint64_t rank, std::uint64_t world) {
+    rank_ = rank;
+    world_ = world;
+  }
+  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
+  void deal_in_steps_of(std::uint64_t global) {
+    if (global % world_ != 0) step_ = global;
+  }
+
+  enum class verdict { pass, drop, end };
+  /// Whether everything passes and is ours.
+  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
+
+  [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
+    for (const bound& b : bounds_) {
+      if (b.skips) {
+        if (number < b.n) return verdict::drop;
+        number -= b.n;
+      } else if (number >= b.n) {
+        return verdict::end;
+      }
+    }
+    return verdict::pass;
+  }
+  /// How many of the first `count` pass `look`.
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
+    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
+    return count;
+  }
+  /// How many there must be at least for `count` of them to pass, if so many can.
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    for (const bound& b : bounds_)
+      if (b.skips) count = count > most - b.n ? most : count + b.n;
+    return count;
+  }
+  /// Whether the rank at hand gets number `dealt` of those that pass.
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
+    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
+  }
+
+ private:
+  struct bound {
+    bool skips;
+    std::uint64_t n;
+  };
+  std::vector<bound> bounds_;
+  std::uint64_t rank_ = 0, world_ = 1;
+  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
+};
+using selection = basic_selection<>;
+
+namespace detail {
+
+/// The selection that the stages at places [First, Last) of a plan make.
+template <std::size_t First, std::size_t Last, class... Stages>
+selection select_between(const pack<Stages...>& stages) {
+  selection all;
+  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    const auto& stage = at<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (I >= First && I < Last) {
+      if constexpr (part_of_kind<type, shard_tag>)
+        all.deal(stage.part.rank, stage.part.size);
+      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+        all.skip_first(stage.count);
+      else if constexpr (part_of_kind<type, order_tag>)
+        all.take_first(stage.count);
+    }
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::index_sequence_for<Stages...>{});
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/state.hpp
 
 namespace penstock::inline v0_1 {
@@ -6440,6 +6550,7 @@ struct state {
   std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
+  std::uint64_t dealt = 0;             ///< rows of this epoch that were dealt, to all ranks together
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
   std::uint64_t bad = 0;               ///< `bad_samples`: those of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
@@ -6467,6 +6578,7 @@ void for_each_state_number(S& s, F f) {
   f("survivors", s.survivors);
   f("taken", s.taken);
   f("given", s.given);
+  f("dealt", s.dealt);
   f("bad", s.bad);
   f("elastic", s.elastic);
 }
@@ -6758,13 +6870,18 @@ class chunk_feed {
       : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
+    if (fixed_steps_) {  // batches that a skip leaves out are counted too
+      const auto after = detail::select_between<in::batch, in::count>(p.stages());
+      most_steps_ = after.reaching(*fixed_steps_);
+    }
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
                .global = part.size,
                .world = part.size,
                .rank = part.rank,
-               .lanes = orders_->lanes(),
+               // else each world-th position
+               .lanes = parts::batched || parts::decided ? orders_->lanes() : 1,
                .policy = tail::pad};  // the last positions go to the first ranks, one each
       mine_.check();
       local_world_ = part.size;
@@ -6798,9 +6915,8 @@ class chunk_feed {
 
   /// How many of this rank's ordinals stand at positions below `index`; for loops without batches.
   [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const {
-    const std::uint64_t whole = index / local_world_;
-    if (whole >= inputs_ || index % local_world_ == 0) return std::min(whole, inputs_);
-    return whole + (parts::has_cursor ? mine_.rank < index % local_world_ : mine_.at(whole)[0] < index);
+    const std::uint64_t whole = index / local_world_ + (mine_.rank < index % local_world_ ? 1 : 0);
+    return std::min(whole, inputs_);
   }
 
   void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
@@ -6811,8 +6927,7 @@ class chunk_feed {
   }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0)
-      return "it has more steps or passes than an epoch";
+    if (fixed_steps_ ? s.step > most_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
     if (s.front.empty() ? parts::forward && s.ordinal != 0 : !parts::forward)
@@ -6924,6 +7039,7 @@ class chunk_feed {
   cut mine_;
   std::uint64_t local_world_ = 1, inputs_ = 0;
   std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t most_steps_ = 0;
   std::uint64_t epoch_ = 0, pass_ = 0, ordinal_ = 0, limit_ = 1;
   position_buffer cursor_;
   bool fresh_ = true;
@@ -7703,7 +7819,7 @@ class direct_feed {
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
-    if (!s.front.empty() || s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
+    if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
       return "it counts samples where only batches are counted";
     if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
     if constexpr (parts::has_cursor) {
@@ -9741,94 +9857,6 @@ class core_base : public std::enable_shared_from_this<Core> {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/selection.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
-/// functions of a number.
-///
-/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
-/// in turn, wherever among them `shard` stands.
-template <class = void>
-class basic_selection {
- public:
-  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
-  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
-  void deal(std::uint64_t rank, std::uint64_t world) {
-    rank_ = rank;
-    world_ = world;
-  }
-  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
-  void deal_in_steps_of(std::uint64_t global) {
-    if (global % world_ != 0) step_ = global;
-  }
-
-  enum class verdict { pass, drop, end };
-  /// Whether everything passes and is ours.
-  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
-  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
-
-  [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const bound& b : bounds_) {
-      if (b.skips) {
-        if (number < b.n) return verdict::drop;
-        number -= b.n;
-      } else if (number >= b.n) {
-        return verdict::end;
-      }
-    }
-    return verdict::pass;
-  }
-  /// How many of the first `count` pass `look`.
-  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
-    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
-    return count;
-  }
-  /// Whether the rank at hand gets number `dealt` of those that pass.
-  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
-    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
-  }
-
- private:
-  struct bound {
-    bool skips;
-    std::uint64_t n;
-  };
-  std::vector<bound> bounds_;
-  std::uint64_t rank_ = 0, world_ = 1;
-  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
-};
-using selection = basic_selection<>;
-
-namespace detail {
-
-/// The selection that the stages at places [First, Last) of a plan make.
-template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const pack<Stages...>& stages) {
-  selection all;
-  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = at<I>(stages);
-    using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (I >= First && I < Last) {
-      if constexpr (part_of_kind<type, shard_tag>)
-        all.deal(stage.part.rank, stage.part.size);
-      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip_first(stage.count);
-      else if constexpr (part_of_kind<type, order_tag>)
-        all.take_first(stage.count);
-    }
-  };
-  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    (one(std::integral_constant<std::size_t, Is>{}), ...);
-  }(std::index_sequence_for<Stages...>{});
-  return all;
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/chunk_core.hpp
 
 namespace penstock::inline v0_1 {
@@ -9849,7 +9877,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(engine.depth()) {
+      : base(p, options, token), batches_(engine.depth()), ranks_(world_of(p).size) {
     if constexpr (parts::decided)
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
@@ -9938,9 +9966,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     engine.reposition(
         [&](auto& feed) {
           if constexpr (!parts::batched && !parts::decided && !parts::forward) {
-            if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
-              s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
-              s.rows = s.given = 0;
+            const std::uint64_t mine = feed.ordinals_below(s.dealt);
+            const bool same_ranks = s.world == ranks_;
+            if (!same_ranks || (s.rank != world_of(engine.plan()).rank && mine != s.ordinal + s.rows)) {
+              s.ordinal = mine;
+              s.rows = s.survivors = s.given = 0;
               s.held.clear();
             }
           }
@@ -9956,15 +9986,15 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
     passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
-    // its last part.
-    const world part = world_of(engine.plan());
-    const std::uint64_t each = parts::batched ? global_size_ : s.world;
-    done_ = parts::decided && !parts::shard_before_decider ? s.step * each : 0;
-    dealt_ = done_ - std::min(done_, (each - 1 - s.rank) % s.world);
-    if (!parts::batched && s.world != part.size) {
-      const std::uint64_t rows = s.step * s.world;
-      step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
+    // Steps up to this one are done, whoever did which part of them.
+    if constexpr (parts::batched) {
+      dealt_ = s.dealt;
+      done_ = deals ? s.step * global_size_ : 0;
+    } else {
+      step_ = s.dealt / ranks_;
+      beyond_ = s.dealt % ranks_;
+      dealt_ = rows_.passing(s.survivors);
+      done_ = deals ? s.dealt : 0;
     }
   }
   void write_state(state& s) {
@@ -9991,6 +10021,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
 
  private:
+  /// Whether ranks deal what deciders keep.
+  static constexpr bool deals = parts::decided && !parts::shard_before_decider;
   static constexpr bool across_passes = parts::in::template has<steps_tag>;
   /// Shares of a chunk whose pieces nobody has counted yet.
   static constexpr std::uint32_t many = 1u << 30;
@@ -10034,13 +10066,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Where the rows stand: what a state says of them.
   struct place {
-    std::uint64_t epoch, pass, ordinal, step, rows, survivors, bad;
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors, dealt, bad;
     std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.trail();
     return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, bad_so_far()};
+            row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
   void settle_into(place& into) {
@@ -10052,6 +10084,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::forward) front = front_at_;
     into = here();
     into.front = std::move(front);
+  }
+  [[nodiscard]] std::uint64_t dealt() const noexcept {
+    return !parts::batched ? step_ * ranks_ + beyond_ : deals ? dealt_ : 0;
   }
   [[nodiscard]] std::uint64_t bad_so_far() noexcept {
     if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
@@ -10065,6 +10100,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     s.step = at.step;
     s.rows = at.rows;
     s.survivors = at.survivors;
+    s.dealt = at.dealt;
     s.bad = at.bad;
     s.front = at.front;
     base::write_cursor(s, feed.cursor());
@@ -10153,7 +10189,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
-    if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
+    if (engine.trail().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
@@ -10179,6 +10215,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       see_bad(row_ + batch_size_);
       commit_seen(epoch);
       use_rows(batch_size_);
+      dealt_ += batch_size_;
       ++pieces_;
       return chunk_;
     } else {
@@ -10265,7 +10302,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
       see_bad(row_ + count);
-      gather_positions(out, count);
+      chunk_->add_positions(out.gathered, row_, count);
       use_rows(count);
       dealt_ += count;
     }
@@ -10275,36 +10312,22 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.indices.resize(out.gathered.size());
     for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
   }
-  /// Notes where the next `count` rows came from: without a branch where the chunk's positions follow each
-  /// other.
-  void gather_positions(payload_type& out, std::uint64_t count) {
-    const std::size_t filled = out.gathered.size(), n = static_cast<std::size_t>(count);
-    const std::uint32_t* const sources = chunk_->sources.data() + row_;
-    out.gathered.resize(filled + n);
-    position* const into = out.gathered.data() + filled;
-    const std::uint64_t from_epoch = chunk_->epoch;
-    if (!chunk_->listed && chunk_->parts[0].view.contiguous()) {
-      const std::uint64_t first = chunk_->index(0);
-      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, first + sources[i]};
-    } else {
-      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, chunk_->index(sources[i])};
-    }
-  }
 
   payload_pool<payload_type> batches_;
   selection rows_, steps_;
-  std::uint64_t batch_size_ = 1, global_size_ = 1;
+  std::uint64_t ranks_, batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
   std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
-  std::size_t bad_ = 0;                 // bad samples of the chunk that were seen
-  payload_type* filling_ = nullptr;     // a batch that is begun
-  std::uint64_t room_ = 0;              // rows it has memory for
-  place mark_{};                        // where it began
-  place before_{};                      // before the bad samples that were seen and are not counted
+  std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
+  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  payload_type* filling_ = nullptr;      // a batch that is begun
+  std::uint64_t room_ = 0;               // rows it has memory for
+  place mark_{};                         // where it began
+  place before_{};                       // before the bad samples that were seen and are not counted
   std::vector<std::uint64_t> front_at_;  // forward sources: where the front stood before the chunk at hand
 };
 
@@ -10374,9 +10397,9 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
                   ", and the plan is not elastic"});
   }
   using parts = plan_parts<Plan>;
-  if (!parts::batched && s.bad != 0 && !fits)
-    refuse_state(
-        {"it is of another number of ranks, and bad samples were left out of a loop without batches"});
+  if (!parts::batched && s.bad != 0 && (!fits || s.rank != mine.rank))
+    refuse_state({"it is of another ", fits ? "rank" : "number of ranks",
+                  ", and bad samples were left out of a loop without batches"});
   if (s.rank >= s.world) refuse_state({"it is of rank ", s.rank, " of ", s.world});
   if constexpr (parts::batched) {
     const auto& batch = at<parts::in::batch>(p.stages());
