@@ -3321,6 +3321,8 @@ class order_chain {
 
   /// Whether a sample may stand at several positions of an epoch.
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
+  /// Whether positions of one epoch may be of several epochs of the source.
+  static constexpr bool changes_epoch = (detail::epoch_changing<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
@@ -17711,8 +17713,8 @@ template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
   using feed_type = direct_feed<Plan>;
-  static constexpr bool repeats =
-      std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>::repeats;
+  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  static constexpr bool repeats = orders_type::repeats;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
@@ -17735,9 +17737,10 @@ class prover {
       all.world = shape.ranks();
       all.rank = 0;
       all.check();
-      if (all.world > c.global)
-        throw error(errc::argument, {"a global batch of ", c.global, " has no sample for each of ", all.world,
-                                     " ranks; make it larger or leave that topology out"});
+      if (all.world > c.global || shape.nodes > c.global)  // the product may wrap
+        throw error(errc::argument,
+                    {"a global batch of ", c.global, " has no sample for each of ", shape.nodes, " x ",
+                     shape.ranks_per_node, " ranks; make it larger or leave that topology out"});
       made_.topologies.push_back({shape});
     }
   }
@@ -17786,19 +17789,46 @@ class prover {
     const std::uint64_t n = made_.positions;
     seen_ = bit_set();
     shard_of_.clear();
+    listed_.clear();
     if (n == 0) return;
-    const auto& orders = feed_.orders();
-    source_epoch_ = orders.sample_at({epoch_, 0}).epoch;
-    source_epochs_ = made_.sampled ? 1 : orders.sample_at({epoch_, n - 1}).epoch - source_epoch_ + 1;
     if (!made_.sampled) {
-      seen_ = bit_set(made_.samples * source_epochs_);
+      feed_.orders().rebind(binding_, epoch_, 0, n);
+      find_source_epochs();
+      // Few positions of many samples are put in order instead.
+      if (made_.samples <= 256 * (n / source_epochs_ + 1))
+        seen_ = bit_set(made_.samples * source_epochs_);
+      else
+        listed_.resize(static_cast<std::size_t>(n));
       shard_of_.resize(static_cast<std::size_t>(n));
-      orders.rebind(binding_, epoch_, 0, n);
       draw_cursor();
     }
     next_ = 0;
     run_threads<&prover::prove_order>();
-    if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - seen_.count();
+    std::uint64_t found = listed_.size();
+    if (listed_.empty())
+      found = seen_.count();
+    else
+      std::sort(listed_.begin(), listed_.end());
+    for (std::size_t i = 1; i < listed_.size(); ++i) {
+      if (listed_[i] != listed_[i - 1]) continue;
+      --found;
+      if (!repeats) violation({"sample ", listed_[i].index, " stands at two positions"});
+    }
+    if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - found;
+  }
+  /// Of which epochs of the source the positions of this one are.
+  void find_source_epochs() {
+    const std::uint64_t n = made_.positions;
+    std::uint64_t least = binding_(0).epoch, most = least;
+    if constexpr (orders_type::changes_epoch) {
+      for (std::uint64_t i = 1; i < n; ++i) {
+        const std::uint64_t e = binding_(i).epoch;
+        least = std::min(least, e);
+        most = std::max(most, e);
+      }
+    }
+    source_epoch_ = least;
+    source_epochs_ = most - least + 1;
   }
   /// Behind a shuffle_buffer: which position comes when.
   void draw_cursor() {
@@ -17835,7 +17865,9 @@ class prover {
         }
         if (!made_.sampled) {
           shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
-          if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
+          if (!listed_.empty())
+            listed_[static_cast<std::size_t>(index)] = at;
+          else if (seen_.set((at.epoch - source_epoch_) * made_.samples + at.index) && !repeats)
             violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
@@ -17869,7 +17901,7 @@ class prover {
       for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
     bit_set step_seen(made_.sampled ? 0 : c.steps() + 1);
     bit_set offsets(c.lanes == 1 ? 0 : c.global);
-    std::uint64_t delivered = 0, padded = 0;
+    std::uint64_t delivered = 0, padded = 0, reached = 0;
     const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
     for (std::uint64_t i = 0; i < looks; ++i) {
       const std::uint64_t step = looks == steps || i == 0 ? i
@@ -17877,24 +17909,31 @@ class prover {
                                                           : mix64(i ^ mix64(which)) % steps;
       feed.seek(epoch_, step);
       const position at = feed.upstream();
-      if (!made_.sampled && step_seen.set(at.index) && at.epoch == epoch_)
-        violation({"step ", step, " has the samples of a step before it"});
+      if (!made_.sampled) {
+        if (!step_seen.set(at.index))
+          reached += c.count(at.index);
+        else if (at.epoch == epoch_)
+          violation({"step ", step, " has the samples of a step before it"});
+      }
       prove_step(ranks, at.index, touched, offsets, delivered, padded, found.shape);
     }
     for (const std::uint64_t stop : options_.stops) prove_stop(which, std::min(stop, steps));
     if (!first) return;
     found.steps = steps;
     if (made_.sampled) {
-      const std::uint64_t whole = std::min(steps * c.global, made_.positions);
-      found.delivered = whole;
-      found.dropped = made_.positions - whole;
+      // Of steps that come again, each time; the last one of a pass may be a short one.
+      const std::uint64_t in_pass = std::max<std::uint64_t>(1, c.steps()), left = steps % in_pass;
+      const auto samples_of = [&](std::uint64_t n) { return std::min(n * c.global, made_.positions); };
+      const std::uint64_t pass = samples_of(c.steps());
+      found.delivered = steps / in_pass * pass + samples_of(left);
+      found.dropped = made_.positions - (steps < in_pass ? samples_of(left) : pass);
       found.padded = c.policy == tail::pad && made_.positions % c.global != 0
                          ? c.global - made_.positions % c.global
                          : 0;
       return;
     }
     found.delivered = delivered;
-    found.dropped = made_.positions - std::min(made_.positions, delivered);
+    found.dropped = made_.positions - reached;
     found.padded = padded;
     found.least = made_.shards;
     for (const bit_set& node : touched) {
@@ -17984,6 +18023,7 @@ class prover {
   std::vector<std::uint64_t> starts_, drawn_;
   typename feed_type::binding binding_;
   bit_set seen_;
+  std::vector<position> listed_;  // the same where it is smaller
   std::vector<std::uint32_t> shard_of_;
   std::atomic<std::uint64_t> next_{0};
   std::mutex guard_;
@@ -18000,9 +18040,9 @@ class prover {
 ///
 /// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
-/// Reads no sample. Memory: 5 bytes a position, or with `sampled` O(shards). Time: about 0.1 us a position
-/// and topology, over `threads`. Throws `error(errc::argument)` for more ranks than a global step has
-/// samples.
+/// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
+/// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
+/// more ranks than a global step has samples.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);

@@ -152,6 +152,8 @@ class order_chain {
 
   /// Whether a sample may stand at several positions of an epoch.
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
+  /// Whether positions of one epoch may be of several epochs of the source.
+  static constexpr bool changes_epoch = (detail::epoch_changing<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
