@@ -17739,8 +17739,8 @@ class prover {
       all.check();
       if (all.world > c.global || shape.nodes > c.global)  // the product may wrap
         throw error(errc::argument,
-                    {"a global batch of ", c.global, " has no sample for each of ", shape.nodes, " x ",
-                     shape.ranks_per_node, " ranks; make it larger or leave that topology out"});
+                    {"a global batch of ", c.global, " has no sample for each of ",
+                     std::max(all.world, shape.nodes), " ranks; make it larger or leave that topology out"});
       made_.topologies.push_back({shape});
     }
   }

@@ -178,7 +178,7 @@ TEST_CASE("run/proof: what is wrong is found") {
   CHECK(again.holds());
 
   CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(63), many),
-                    penstock_test::contains("no sample for each of 8 x 8 ranks"));
+                    penstock_test::contains("no sample for each of 64 ranks"));
   CHECK_THROWS_WITH(
       ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
       penstock_test::contains("cannot be proved"));
@@ -225,5 +225,5 @@ TEST_CASE("run/proof: a few positions of very many samples need little memory") 
 TEST_CASE("run/proof: topologies whose ranks cannot be counted") {
   const auto plan = ps::generated(10, identity) | ps::global_batch(4);
   const std::vector<ps::topology> wraps{{(std::uint64_t{1} << 63) + 1, 2}};
-  CHECK_THROWS_WITH(prove(plan, wraps), penstock_test::contains("9223372036854775809 x 2 ranks"));
+  CHECK_THROWS_WITH(prove(plan, wraps), penstock_test::contains("each of 9223372036854775809 ranks"));
 }
