@@ -40,6 +40,7 @@
 #include <penstock/run/slot_memory.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/run/thread.hpp>
+#include <penstock/run/topology.hpp>
 #include <penstock/run/watchdog.hpp>
 #include <penstock/run/whole.hpp>
 #include <penstock/run/worker_counts.hpp>

@@ -12,6 +12,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
 
 #include "support/catch.hpp"
@@ -75,6 +76,13 @@ void check(const Make& make) {
 
 TEST_CASE("run/consumed: exactly what was delivered") {
   const auto source = ps::generated(50, identity);
+  check([&](std::uint64_t rank) {
+    return source | ps::shuffle(3) | ps::shuffle_buffer(7, 2) | ps::shard(rank, 3) | ps::global_batch(8);
+  });
+  check([&](std::uint64_t rank) {
+    return source | ps::repeat(2) | ps::shuffle_buffer(7, 2) | ps::shard(rank, 3) | ps::global_batch(8) |
+           ps::steps(17);
+  });
   check(
       [&](std::uint64_t rank) { return source | ps::shuffle(3) | ps::shard(rank, 3) | ps::global_batch(8); });
   check([&](std::uint64_t rank) {

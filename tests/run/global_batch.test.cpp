@@ -166,6 +166,30 @@ TEST_CASE("run/global_batch: many restarts in a row, each with other ranks and o
   });
 }
 
+TEST_CASE("run/global_batch: a state that is saved anew before the first step is the same place") {
+  const penstock_test::deadline guard("saved anew");
+  on_each_chain([](const char* name, bool in_order, auto make) {
+    const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
+    for (std::uint64_t trial = 0; trial < 30; ++trial) {
+      auto draw = [&trial, count = std::uint64_t{0}](std::uint64_t below) mutable {
+        return ps::mix64(trial << 8 | count++) % below;
+      };
+      const job_steps job = run_job(make, 1 + draw(12), 2, 1 + draw(alone.states.size()));
+      std::string where = job.states.back();
+      for (int again = 0; again < 3; ++again) {
+        const std::uint64_t world = 1 + draw(12);
+        auto run = make(draw(world), world).open(ps::state_from_string(where));
+        where = to_string(run.state());
+      }
+      INFO(name << ": trial " << trial << ", " << where);
+      const std::uint64_t world = 1 + draw(12);
+      const job_steps rest = run_job(make, world, 2, ~std::size_t{0}, ps::state_from_string(where));
+      REQUIRE(rest.global.size() + job.global.size() == alone.global.size());
+      same_steps(rest, alone, job.global.size(), in_order);
+    }
+  });
+}
+
 TEST_CASE("run/global_batch: batch(b) goes on as global_batch(b * world), and the other way round") {
   const auto source = ps::generated(100, identity) | ps::shuffle(3);
   auto two = (source | ps::shard(1, 2) | ps::batch(6)).open();
@@ -206,4 +230,23 @@ TEST_CASE("run/global_batch: what cannot be cut is one sentence") {
   ps::state s = (source | ps::global_batch(8)).open().state();
   s.world = 9;
   CHECK_THROWS_WITH((source | ps::global_batch(8)).open(s), penstock_test::contains("more ranks than"));
+}
+
+TEST_CASE(
+    "run/global_batch: a buffer of a rank's own samples, where its last part is larger than the others") {
+  for (std::uint64_t samples = 1; samples <= 48; ++samples) {
+    const auto source = ps::generated(samples, identity) | ps::shuffle(3, ps::window(1), ps::lanes(2));
+    numbers expected;
+    for (std::uint64_t i = 0; i < samples; ++i) expected.push_back(i);
+    for (std::uint64_t world = 1; world <= 8; ++world) {
+      INFO(samples << " samples on " << world << " ranks");
+      const auto make = [&](std::uint64_t rank, std::uint64_t ranks) {
+        return source | ps::shard(rank, ranks) | ps::shuffle_buffer(4, 1) | ps::global_batch(8);
+      };
+      numbers all;
+      for (const numbers& step : run_job(make, world, 1, ~std::size_t{0}).global)
+        all.insert(all.end(), step.begin(), step.end());
+      REQUIRE(sorted(all) == expected);
+    }
+  }
 }

@@ -297,3 +297,47 @@ TEST_CASE("run/proof: what is wrong is found") {
       ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
       penstock_test::contains("cannot be proved"));
 }
+
+TEST_CASE("run/proof: orders and batches that mix or repeat epochs") {
+  const std::vector<ps::topology> few{{1, 1}, {1, 3}};
+  const auto source = ps::generated(10, identity);
+  const ps::proof_options from_second{.first_epoch = 1, .epochs = 2, .stops = {0, 3, 100}, .threads = 2};
+  const auto mixed = prove(source | ps::repeat(3) | ps::shuffle(7) | ps::global_batch(4), few, from_second);
+  INFO(to_string(mixed));
+  CHECK(mixed.holds());
+  CHECK(mixed.left_out == 0);
+  CHECK(mixed.topologies[1].delivered == 30);
+
+  for (const bool sampled : {false, true}) {
+    INFO("sampled " << sampled);
+    const ps::proof_options options{.most_positions = sampled ? 5u : 100u, .looks = 100};
+    const auto again = prove(source | ps::global_batch(4, ps::tail::drop) | ps::repeat(2), few, options);
+    CHECK(again.holds());
+    CHECK(again.topologies[0].delivered == 16);
+    CHECK(again.topologies[0].dropped == 2);
+    const auto passes = prove(source | ps::shuffle(1) | ps::global_batch(4) | ps::steps(7), few, options);
+    CHECK(passes.holds());
+    CHECK(passes.topologies[1].delivered == 24);
+    CHECK(passes.topologies[1].dropped == 0);
+    const auto part = prove(source | ps::shuffle(1) | ps::global_batch(4) | ps::take(2), few, options);
+    CHECK(part.topologies[0].delivered == 8);
+    CHECK(part.topologies[0].dropped == 2);
+  }
+}
+
+TEST_CASE("run/proof: a few positions of very many samples need little memory") {
+  const std::vector<ps::topology> few{{1, 1}, {2, 3}};
+  const auto source = ps::generated(std::uint64_t{1} << 60, identity);
+  const auto found = prove(source | ps::shuffle(7) | ps::take(1000) | ps::global_batch(64), few);
+  CHECK(found.holds());
+  CHECK(found.left_out == (std::uint64_t{1} << 60) - 1000);
+  const auto twice = prove(source | ps::take(1000) | wrong_stage<0>{} | ps::global_batch(64), few);
+  REQUIRE(twice.violations.size() == 1);
+  CHECK(twice.violations[0] == "epoch 0: sample 4 stands at two positions");
+}
+
+TEST_CASE("run/proof: topologies whose ranks cannot be counted") {
+  const auto plan = ps::generated(10, identity) | ps::global_batch(4);
+  const std::vector<ps::topology> wraps{{(std::uint64_t{1} << 63) + 1, 2}};
+  CHECK_THROWS_WITH(prove(plan, wraps), penstock_test::contains("each of 9223372036854775809 ranks"));
+}

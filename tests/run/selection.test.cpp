@@ -43,6 +43,11 @@ TEST_CASE("run/selection: skip and take are those of lists, in any order") {
         }
         REQUIRE(seen == list);
         REQUIRE(chosen.passing(30) == list.size());
+        for (std::uint64_t wanted = 1; wanted <= chosen.passing(30); ++wanted) {
+          const std::uint64_t needed = chosen.reaching(wanted);
+          REQUIRE(chosen.passing(needed) == wanted);
+          REQUIRE(chosen.passing(needed - 1) == wanted - 1);
+        }
       }
 }
 

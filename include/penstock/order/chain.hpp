@@ -173,6 +173,8 @@ class order_chain {
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
   /// Whether a stage gives samples once more to fill an epoch up.
   static constexpr bool pads = (detail::padding<Orders> || ...);
+  /// Whether positions of one epoch may be of several epochs of the source.
+  static constexpr bool changes_epoch = (detail::epoch_changing<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 

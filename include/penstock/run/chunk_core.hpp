@@ -38,7 +38,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(engine.depth()) {
+      : base(p, options, token), batches_(engine.depth()), ranks_(world_of(p).size) {
     if constexpr (parts::decided)
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
@@ -127,9 +127,11 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     engine.reposition(
         [&](auto& feed) {
           if constexpr (!parts::batched && !parts::decided && !parts::forward) {
-            if (s.world != world_of(engine.plan()).size) {  // a loop over rows on another number of ranks
-              s.ordinal = feed.ordinals_below((s.ordinal + s.rows) * s.world);
-              s.rows = s.given = 0;
+            const std::uint64_t mine = feed.ordinals_below(s.dealt);
+            const bool same_ranks = s.world == ranks_;
+            if (!same_ranks || (s.rank != world_of(engine.plan()).rank && mine != s.ordinal + s.rows)) {
+              s.ordinal = mine;
+              s.rows = s.survivors = s.given = 0;
               s.held.clear();
             }
           }
@@ -145,15 +147,15 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     to_skip_ = s.rows;
     survivors_ = s.survivors - std::min(s.survivors, s.rows);
     passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-    // Global steps up to this one are done, whoever did which part of them; the rank of the state stood after
-    // its last part.
-    const world part = world_of(engine.plan());
-    const std::uint64_t each = parts::batched ? global_size_ : s.world;
-    done_ = parts::decided && !parts::shard_before_decider ? s.step * each : 0;
-    dealt_ = done_ - std::min(done_, (each - 1 - s.rank) % s.world);
-    if (!parts::batched && s.world != part.size) {
-      const std::uint64_t rows = s.step * s.world;
-      step_ = rows / part.size + (part.rank < rows % part.size ? 1 : 0);
+    // Steps up to this one are done, whoever did which part of them.
+    if constexpr (parts::batched) {
+      dealt_ = s.dealt;
+      done_ = deals ? s.step * global_size_ : 0;
+    } else {
+      step_ = s.dealt / ranks_;
+      beyond_ = s.dealt % ranks_;
+      dealt_ = rows_.passing(s.survivors);
+      done_ = deals ? s.dealt : 0;
     }
   }
   void write_state(state& s) {
@@ -180,6 +182,8 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
 
  private:
+  /// Whether ranks deal what deciders keep.
+  static constexpr bool deals = parts::decided && !parts::shard_before_decider;
   static constexpr bool across_passes = parts::in::template has<steps_tag>;
   /// Shares of a chunk whose pieces nobody has counted yet.
   static constexpr std::uint32_t many = 1u << 30;
@@ -223,13 +227,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   /// Where the rows stand: what a state says of them.
   struct place {
-    std::uint64_t epoch, pass, ordinal, step, rows, survivors, bad;
+    std::uint64_t epoch, pass, ordinal, step, rows, survivors, dealt, bad;
     std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.trail();
     return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, bad_so_far()};
+            row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
   void settle_into(place& into) {
@@ -241,6 +245,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::forward) front = front_at_;
     into = here();
     into.front = std::move(front);
+  }
+  [[nodiscard]] std::uint64_t dealt() const noexcept {
+    return !parts::batched ? step_ * ranks_ + beyond_ : deals ? dealt_ : 0;
   }
   [[nodiscard]] std::uint64_t bad_so_far() noexcept {
     if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
@@ -254,6 +261,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     s.step = at.step;
     s.rows = at.rows;
     s.survivors = at.survivors;
+    s.dealt = at.dealt;
     s.bad = at.bad;
     s.front = at.front;
     base::write_cursor(s, feed.cursor());
@@ -342,7 +350,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
-    if (engine.trail().pass() == 0) step_ = dealt_ = done_ = 0;
+    if (engine.trail().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
@@ -368,6 +376,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       see_bad(row_ + batch_size_);
       commit_seen(epoch);
       use_rows(batch_size_);
+      dealt_ += batch_size_;
       ++pieces_;
       return chunk_;
     } else {
@@ -454,7 +463,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
         out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
                          static_cast<std::size_t>(count));
       see_bad(row_ + count);
-      gather_positions(out, count);
+      chunk_->add_positions(out.gathered, row_, count);
       use_rows(count);
       dealt_ += count;
     }
@@ -464,36 +473,22 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.indices.resize(out.gathered.size());
     for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
   }
-  /// Notes where the next `count` rows came from: without a branch where the chunk's positions follow each
-  /// other.
-  void gather_positions(payload_type& out, std::uint64_t count) {
-    const std::size_t filled = out.gathered.size(), n = static_cast<std::size_t>(count);
-    const std::uint32_t* const sources = chunk_->sources.data() + row_;
-    out.gathered.resize(filled + n);
-    position* const into = out.gathered.data() + filled;
-    const std::uint64_t from_epoch = chunk_->epoch;
-    if (!chunk_->listed && chunk_->parts[0].view.contiguous()) {
-      const std::uint64_t first = chunk_->index(0);
-      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, first + sources[i]};
-    } else {
-      for (std::size_t i = 0; i < n; ++i) into[i] = {from_epoch, chunk_->index(sources[i])};
-    }
-  }
 
   payload_pool<payload_type> batches_;
   selection rows_, steps_;
-  std::uint64_t batch_size_ = 1, global_size_ = 1;
+  std::uint64_t ranks_, batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
   payload_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
   std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
-  std::size_t bad_ = 0;                 // bad samples of the chunk that were seen
-  payload_type* filling_ = nullptr;     // a batch that is begun
-  std::uint64_t room_ = 0;              // rows it has memory for
-  place mark_{};                        // where it began
-  place before_{};                      // before the bad samples that were seen and are not counted
+  std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
+  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  payload_type* filling_ = nullptr;      // a batch that is begun
+  std::uint64_t room_ = 0;               // rows it has memory for
+  place mark_{};                         // where it began
+  place before_{};                       // before the bad samples that were seen and are not counted
   std::vector<std::uint64_t> front_at_;  // forward sources: where the front stood before the chunk at hand
 };
 

@@ -6,6 +6,7 @@
 #include <penstock/run/parts.hpp>
 #include <penstock/run/payload.hpp>
 #include <penstock/run/position_buffer.hpp>
+#include <penstock/run/selection.hpp>
 #include <penstock/run/state.hpp>
 
 #include <algorithm>
@@ -47,13 +48,19 @@ class chunk_feed {
       : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
     if constexpr (in::template has<steps_tag>)
       fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
+    if (fixed_steps_) {  // batches that a skip leaves out are counted too
+      const auto after = detail::select_between<in::batch, in::count>(p.stages());
+      most_steps_ = after.reaching(*fixed_steps_);
+    }
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       mine_ = {.size = orders_->size(),
                .global = part.size,
                .world = part.size,
                .rank = part.rank,
-               .lanes = orders_->lanes()};
+               // else each world-th position
+               .lanes = parts::batched || parts::decided ? orders_->lanes() : 1,
+               .policy = tail::pad};  // the last positions go to the first ranks, one each
       mine_.check();
       local_world_ = part.size;
       inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
@@ -86,9 +93,8 @@ class chunk_feed {
 
   /// How many of this rank's ordinals stand at positions below `index`; for loops without batches.
   [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const {
-    const std::uint64_t whole = index / local_world_;
-    if (whole >= inputs_ || index % local_world_ == 0) return std::min(whole, inputs_);
-    return whole + (parts::has_cursor ? mine_.rank < index % local_world_ : mine_.at(whole)[0] < index);
+    const std::uint64_t whole = index / local_world_ + (mine_.rank < index % local_world_ ? 1 : 0);
+    return std::min(whole, inputs_);
   }
 
   void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
@@ -99,8 +105,7 @@ class chunk_feed {
   }
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (fixed_steps_ ? s.step > *fixed_steps_ : s.pass != 0)
-      return "it has more steps or passes than an epoch";
+    if (fixed_steps_ ? s.step > most_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     const bool same_world = parts::batched || parts::decided || s.world == local_world_;
     if (s.front.empty() ? parts::forward && s.ordinal != 0 : !parts::forward)
@@ -212,6 +217,7 @@ class chunk_feed {
   cut mine_;
   std::uint64_t local_world_ = 1, inputs_ = 0;
   std::optional<std::uint64_t> fixed_steps_;
+  std::uint64_t most_steps_ = 0;
   std::uint64_t epoch_ = 0, pass_ = 0, ordinal_ = 0, limit_ = 1;
   position_buffer cursor_;
   bool fresh_ = true;

@@ -5,10 +5,12 @@
 #include <penstock/run/detail/bit_set.hpp>
 #include <penstock/run/direct_feed.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/run/position_buffer.hpp>
 #include <penstock/run/state.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,15 +26,17 @@ struct consumed_range {
 /// Calls `found(consumed_range)` for exactly the samples that were delivered before a state, to all ranks
 /// together, in ascending order within each source epoch: which data went into this model.
 ///
-/// Reads no sample; works for the plans of `prove`. One bit of memory a sample and a source epoch that an
-/// epoch of the plan reaches. Throws `error(errc::state)` where the state is not of this plan.
+/// Reads no sample; works for the plans of `prove`. A bad sample that was skipped is among them; what stood
+/// in for one that was replaced is not.
+/// One bit of memory a sample and a source epoch that an epoch of the plan reaches, and 8 bytes a position
+/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;
   using parts = plan_parts<plan_type>;
-  static_assert(parts::direct && elastic<plan_type> && !parts::has_cursor,
-                "penstock: for_each_consumed needs an elastic plan with a batch, without filter, unbatch, "
-                "shuffle_buffer or forward source");
+  static_assert(parts::direct && elastic<plan_type>,
+                "penstock: for_each_consumed needs an elastic plan with a batch, without filter, unbatch "
+                "or forward source; put shuffle_buffer before shard");
   const bool same_data = where.dataset == p.source().fingerprint();
   if (!same_data || where.sequence != sequence_fingerprint(p)) {
     const std::string words = sequence_text(p);
@@ -64,15 +68,33 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     }
     epochs.clear();
   };
+  // Behind a shuffle_buffer: which position of an epoch comes when.
+  std::vector<std::uint64_t> drawn;
+  std::optional<std::uint64_t> drawn_of;
+  [[maybe_unused]] const auto draw = [&](std::uint64_t epoch) {
+    if constexpr (parts::has_cursor) {
+      const auto& stage = detail::at<parts::in::cursor>(p.stages());
+      position_buffer buffer(stage.capacity, stage.seed);
+      buffer.begin(epoch, c.size);
+      drawn.resize(static_cast<std::size_t>(c.size));
+      for (std::uint64_t& index : drawn) index = buffer.next();
+      drawn_of = epoch;
+    }
+  };
   for (std::uint64_t epoch = 0; epoch <= where.epoch; ++epoch) {
     const std::uint64_t steps = epoch < where.epoch ? feed.steps_per_epoch() : where.step;
     for (std::uint64_t step = 0; step < steps; ++step) {
       feed.seek(epoch, step);
       const position at = feed.upstream();
       const std::uint64_t first = at.index * c.global, count = c.count(at.index);
-      orders.rebind(bound, at.epoch, first, first + count);
+      if constexpr (parts::has_cursor) {
+        if (drawn_of != at.epoch) draw(at.epoch);
+        orders.rebind(bound, at.epoch, 0, c.size);
+      } else {
+        orders.rebind(bound, at.epoch, first, first + count);
+      }
       for (std::uint64_t i = first; i < first + count; ++i) {
-        const position sample = bound(i);
+        const position sample = bound(parts::has_cursor ? drawn[static_cast<std::size_t>(i)] : i);
         set_of(sample.epoch).set_alone(sample.index);
       }
     }

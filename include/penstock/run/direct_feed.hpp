@@ -116,7 +116,7 @@ class direct_feed {
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const {
     if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
-    if (!s.front.empty() || s.pass != 0 || s.ordinal != 0 || s.rows != 0 || s.survivors != 0)
+    if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
       return "it counts samples where only batches are counted";
     if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
     if constexpr (parts::has_cursor) {
@@ -261,10 +261,13 @@ class direct_feed {
     const cut& c = mine();
     const std::uint64_t valid = c.valid(step);
     if constexpr (parts::shard_before_cursor) {
-      const std::uint64_t each = std::max<std::uint64_t>(1, c.slots(0));
+      // a last step may have more than a whole one
+      const std::uint64_t in_whole = whole_.count * whole_.slots;
       for (std::uint64_t i = 0; i < valid; ++i) {
         const std::uint64_t ordinal = cursor_.next();
-        if (indices != nullptr) indices->push_back(c.at(ordinal / each)[ordinal % each]);
+        if (indices == nullptr) continue;
+        indices->push_back(ordinal < in_whole ? c.at(ordinal / whole_.slots)[ordinal % whole_.slots]
+                                              : c.at(whole_.count)[ordinal - in_whole]);
       }
     } else {
       const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;

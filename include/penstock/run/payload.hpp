@@ -84,6 +84,21 @@ struct payload : placement<Binding> {
   std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
   std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
 
+  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
+  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const {
+    const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+    const std::uint32_t* const from_slots = sources.data() + first_row;
+    all.resize(filled + n);
+    position* const into = all.data() + filled;
+    const std::uint64_t of_epoch = this->epoch;
+    if (!this->listed && this->parts[0].view.contiguous()) {
+      const std::uint64_t first = this->index(0);
+      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
+    } else {
+      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, this->index(from_slots[i])};
+    }
+  }
+
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {
     return shares.fetch_sub(n, std::memory_order_acq_rel) == n;

@@ -54,6 +54,13 @@ class basic_selection {
     for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
     return count;
   }
+  /// How many there must be at least for `count` of them to pass, if so many can.
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    for (const bound& b : bounds_)
+      if (b.skips) count = count > most - b.n ? most : count + b.n;
+    return count;
+  }
   /// Whether the rank at hand gets number `dealt` of those that pass.
   [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
     return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;

@@ -41,6 +41,7 @@ struct state {
   std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
+  std::uint64_t dealt = 0;             ///< rows of this epoch that were dealt, to all ranks together
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
   std::uint64_t bad = 0;               ///< `bad_samples`: those of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
@@ -68,6 +69,7 @@ void for_each_state_number(S& s, F f) {
   f("survivors", s.survivors);
   f("taken", s.taken);
   f("given", s.given);
+  f("dealt", s.dealt);
   f("bad", s.bad);
   f("elastic", s.elastic);
 }

@@ -75,9 +75,9 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
                   ", and the plan is not elastic"});
   }
   using parts = plan_parts<Plan>;
-  if (!parts::batched && s.bad != 0 && !fits)
-    refuse_state(
-        {"it is of another number of ranks, and bad samples were left out of a loop without batches"});
+  if (!parts::batched && s.bad != 0 && (!fits || s.rank != mine.rank))
+    refuse_state({"it is of another ", fits ? "rank" : "number of ranks",
+                  ", and bad samples were left out of a loop without batches"});
   if (s.rank >= s.world) refuse_state({"it is of rank ", s.rank, " of ", s.world});
   if constexpr (parts::batched) {
     const auto& batch = at<parts::in::batch>(p.stages());
