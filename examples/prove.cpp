@@ -294,6 +294,7 @@ int run(int count, char** values) {
   set.shapes = listed<ps::topology>(given.text("topologies", "1x1,1x8,4x8"), shape);
   set.options.stops = listed<std::uint64_t>(given.text("stops", ""), number);
   set.options.epochs = given.number("epochs", 1);
+  if (set.options.epochs == 0) throw std::runtime_error("--epochs 0 proves nothing; give 1 or more");
   set.options.threads = static_cast<unsigned>(
       given.number("threads", std::max<std::uint64_t>(1, ps::usable_processors() / set.here.local_size)));
   if (const std::string data = given.text("data", ""); !data.empty())

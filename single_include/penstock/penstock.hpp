@@ -18614,6 +18614,9 @@ class prover {
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
       : plan_(p), feed_(p), shapes_(shapes), options_(options) {
+    if (shapes.empty() || options.epochs == 0)
+      throw error(errc::argument, shapes.empty() ? "there is no topology to prove; give one or more"
+                                                 : "no epoch is to be proved; give epochs = 1 or more");
     const auto& orders = feed_.orders();
     const cut& c = feed_.mine();
     made_.positions = orders.size();
@@ -19007,7 +19010,7 @@ namespace penstock::inline v0_1 {
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
 /// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
 /// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
-/// more ranks than a global step has samples.
+/// more ranks than a global step has samples, and where no topology or no epoch is given.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);

@@ -293,6 +293,10 @@ TEST_CASE("run/proof: what is wrong is found") {
 
   CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(63), many),
                     penstock_test::contains("no sample for each of 64 ranks"));
+  CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(64), std::vector<ps::topology>{}),
+                    penstock_test::contains("no topology to prove"));
+  CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(64), many, {.epochs = 0}),
+                    penstock_test::contains("no epoch is to be proved"));
   CHECK_THROWS_WITH(
       ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
       penstock_test::contains("cannot be proved"));

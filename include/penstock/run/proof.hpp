@@ -22,7 +22,7 @@ namespace penstock::inline v0_1 {
 /// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
 /// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
 /// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
-/// more ranks than a global step has samples.
+/// more ranks than a global step has samples, and where no topology or no epoch is given.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);

@@ -42,6 +42,9 @@ class prover {
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
       : plan_(p), feed_(p), shapes_(shapes), options_(options) {
+    if (shapes.empty() || options.epochs == 0)
+      throw error(errc::argument, shapes.empty() ? "there is no topology to prove; give one or more"
+                                                 : "no epoch is to be proved; give epochs = 1 or more");
     const auto& orders = feed_.orders();
     const cut& c = feed_.mine();
     made_.positions = orders.size();
