@@ -9,6 +9,7 @@
 #include <penstock/stage/batch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -61,6 +62,9 @@ constexpr ps::mosaic_algorithm mosaic_algorithms[] = {ps::mosaic_algorithm::py1e
 }  // namespace
 
 TEST_CASE("order/mosaic: the generator is numpy's default_rng") {
+  CHECK(ps::detail::numpy_generator::seed_words(9176) ==
+        std::array<std::uint64_t, 4>{0x843c62eb0dd64448u, 0xfd951d81e345305fu, 0x81ddf06a9fa2424cu,
+                                     0x015c41789371fd9bu});
   ps::detail::numpy_generator raw(9176);
   CHECK(raw.next64() == 0xce488e5ff4c10304u);
   CHECK(raw.next64() == 0x233a25e3fe3960b0u);
@@ -115,6 +119,19 @@ TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards 
 TEST_CASE("order/mosaic: samples are divided over ranks as in Streaming") {
   const auto made = ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({10, nullptr});
   CHECK(mosaic_ranks_of(made, 0) == std::vector<numbers>{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}});
+  // Two workers of each rank take its batches of two in turn, as Streaming's vector of the partition has
+  // them.
+  const auto workers = [&](std::size_t rank) {
+    const numbers mine = mosaic_ranks_of(made, 0)[rank];
+    std::vector<std::vector<numbers>> dealt(2);
+    for (std::size_t first = 0; first < mine.size(); first += 2)
+      dealt[first / 2 % 2].emplace_back(
+          mine.begin() + static_cast<std::ptrdiff_t>(first),
+          mine.begin() + static_cast<std::ptrdiff_t>(std::min(first + 2, mine.size())));
+    return dealt;
+  };
+  CHECK(workers(0) == std::vector<std::vector<numbers>>{{{0, 1}, {4}}, {{2, 3}}});
+  CHECK(workers(1) == std::vector<std::vector<numbers>>{{{5, 6}, {9}}, {{7, 8}}});
   CHECK(made.position_of({0, 6}) == ps::position{0, 3});
   CHECK_FALSE(made.position_of({0, 10}).has_value());
   CHECK(ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({0, nullptr}).size() == 0);

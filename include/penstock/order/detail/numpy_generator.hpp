@@ -18,12 +18,43 @@ template <class = void>
 class basic_numpy_generator {
  public:
   explicit basic_numpy_generator(std::uint64_t seed) noexcept {
-    const std::array<std::uint64_t, 4> words = spread(seed);
+    const std::array<std::uint64_t, 4> words = seed_words(seed);
     const wide start{words[0], words[1]};
     increment_ = {words[2] << 1 | words[3] >> 63, words[3] << 1 | 1};
     step();
     state_ = sum(state_, start);
     step();
+  }
+
+  /// `SeedSequence(seed).generate_state(4, numpy.uint64)`.
+  [[nodiscard]] static std::array<std::uint64_t, 4> seed_words(std::uint64_t seed) noexcept {
+    std::uint32_t constant = 0x43b0d7e5u;
+    const auto hash = [&constant](std::uint32_t v) {
+      v ^= constant;
+      constant *= 0x931e8875u;
+      v *= constant;
+      return v ^ v >> 16;
+    };
+    std::array<std::uint32_t, 4> pool{static_cast<std::uint32_t>(seed),
+                                      static_cast<std::uint32_t>(seed >> 32), 0, 0};
+    for (std::uint32_t& word : pool) word = hash(word);
+    for (std::size_t s = 0; s < 4; ++s) {
+      for (std::size_t d = 0; d < 4; ++d) {
+        if (s == d) continue;
+        const std::uint32_t mixed = 0xca01f9ddu * pool[d] - 0x4973f715u * hash(pool[s]);
+        pool[d] = mixed ^ mixed >> 16;
+      }
+    }
+    std::array<std::uint64_t, 4> words{};
+    std::uint32_t key = 0x8b51f9ddu;
+    for (std::size_t i = 0; i < 8; ++i) {
+      std::uint32_t v = pool[i % 4] ^ key;
+      key *= 0x58f38dedu;
+      v *= key;
+      v ^= v >> 16;
+      words[i / 2] |= static_cast<std::uint64_t>(v) << (i % 2 * 32);
+    }
+    return words;
   }
 
   [[nodiscard]] std::uint64_t next64() noexcept {
@@ -117,36 +148,6 @@ class basic_numpy_generator {
     const wide product{multiply_high(state_.low, low) + state_.high * low + state_.low * high,
                        state_.low * low};
     state_ = sum(product, increment_);
-  }
-
-  [[nodiscard]] static std::array<std::uint64_t, 4> spread(std::uint64_t seed) noexcept {
-    std::uint32_t constant = 0x43b0d7e5u;
-    const auto hash = [&constant](std::uint32_t v) {
-      v ^= constant;
-      constant *= 0x931e8875u;
-      v *= constant;
-      return v ^ v >> 16;
-    };
-    std::array<std::uint32_t, 4> pool{static_cast<std::uint32_t>(seed),
-                                      static_cast<std::uint32_t>(seed >> 32), 0, 0};
-    for (std::uint32_t& word : pool) word = hash(word);
-    for (std::size_t s = 0; s < 4; ++s) {
-      for (std::size_t d = 0; d < 4; ++d) {
-        if (s == d) continue;
-        const std::uint32_t mixed = 0xca01f9ddu * pool[d] - 0x4973f715u * hash(pool[s]);
-        pool[d] = mixed ^ mixed >> 16;
-      }
-    }
-    std::array<std::uint64_t, 4> words{};
-    std::uint32_t key = 0x8b51f9ddu;
-    for (std::size_t i = 0; i < 8; ++i) {
-      std::uint32_t v = pool[i % 4] ^ key;
-      key *= 0x58f38dedu;
-      v *= key;
-      v ^= v >> 16;
-      words[i / 2] |= static_cast<std::uint64_t>(v) << (i % 2 * 32);
-    }
-    return words;
   }
 
   wide state_, increment_;
