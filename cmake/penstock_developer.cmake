@@ -37,7 +37,7 @@ else()
       INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(penstock_dev_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
     if(PENSTOCK_SANITIZE MATCHES "address.*undefined")
-      # The address sanitizer sees null by itself, and there are no virtual functions to check: less to compile.
+      # Less to compile: the address sanitizer sees null by itself, and there are no virtual functions.
       target_compile_options(penstock_dev_flags INTERFACE -fno-sanitize=null,vptr)
     endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # reports the standard library's own code when instrumented
