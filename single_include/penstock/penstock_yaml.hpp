@@ -175,7 +175,7 @@ class energon_reader {
     energon_part made;
     std::unordered_set<std::string> excluded;
     if (const yaml_node* const said = split.find("exclude")) {
-      for (std::string& name : names(*said, "exclude")) {
+      for (std::string& name : names(*said, "exclude", counts.size() + 1'000'000)) {
         if (!counts.contains(name) && name.find('/') != std::string::npos)
           made.excluded_samples.push_back(name);
         excluded.insert(std::move(name));
@@ -188,7 +188,7 @@ class energon_reader {
       for (const std::string& name : parts.keys) known.append(known.empty() ? "" : ", ").append(name);
       throw error(errc::missing, {"the dataset has no part '", part, "'; it has: ", known}).in_file(path_);
     }
-    for (const std::string& name : names(*wanted, "split_parts")) {
+    for (const std::string& name : names(*wanted, "split_parts", counts.size() + 1'000)) {
       if (excluded.contains(name)) continue;
       const auto count = counts.find(name);
       if (count == counts.end())
@@ -251,26 +251,27 @@ class energon_reader {
     if (leads_out) fail(at, "names a shard outside of the dataset's folder: '" + std::string(name) + "'");
   }
 
-  /// The texts of a list, their braces expanded.
-  [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key) const {
+  /// The texts of a list, their braces expanded: at most `most`, which are counted before any is made. A few
+  /// bytes of braces stand for more names than there is memory, and for more than there can be shards.
+  [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key,
+                                               std::uint64_t most) const {
     if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");
     std::vector<std::string> made;
     for (const yaml_node& one : list.items) {
       if (one.what != yaml_node::kind::text)
         fail(one, std::string("has a '") + key + "' with what is no name");
       try {
+        const auto foreseen = braces::expand<braces::amount>(one.text, one.text);
+        if (made.size() + foreseen.count() > most)
+          throw error(errc::format, {"the description's '", key, "' stands for more than ", most,
+                                     " names, far more than the dataset has shards"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
       } catch (const error& e) {  // an argument to that function; here bytes of a file
         throw error(errc::format, e.message()).in_file(path_).at_offset(one.offset);
       }
-      if (made.size() > most_names)
-        throw error(errc::limit, {"a description may not name more than ", most_names, " shards"})
-            .in_file(path_)
-            .at_offset(one.offset);
     }
     return made;
   }
-  static constexpr std::size_t most_names = 10'000'000;
 
   [[nodiscard]] const yaml_node& member(const yaml_node& map, const char* key, yaml_node::kind kind,
                                         const char* wanted) const {

@@ -167,4 +167,9 @@ TEST_CASE("source/energon: metadata that lies is one error with its file and off
   check("split.yaml", {"split_parts: {train: [[a-0.tar]]}\n", "what is no name"});
   check("split.yaml", {"split_parts: {train: []}\nexclude: 5\n", "'exclude' that is not a list"});
   check("split.yaml", {"split_parts: {train: ['{0..99999999}{0..99999999}']}\n", "names"});
+  // A million names of 300 characters, from 320 bytes.
+  const std::string longer = "'{0..999}{0..999}" + std::string(300, 'x') + "'";
+  check("split.yaml", {"split_parts: {train: [" + longer + "]}\n", "far more than the dataset has shards"});
+  check("split.yaml", {"split_parts: {train: [a-0.tar]}\nexclude: [" + longer + ", " + longer + "]\n",
+                       "'exclude' stands for more than"});
 }
