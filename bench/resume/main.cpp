@@ -130,8 +130,10 @@ double highest_megabytes() {
   throw std::runtime_error("cannot read /proc/self/status");
 }
 
-/// 1,024 ranks over a trillion tokens, which a file without blocks stands for: at random steps each rank
-/// opens the job's state and takes its batch; together they have the step's positions, each once.
+/// 1,024 ranks over a trillion tokens, which a file without blocks stands for: at the last step and a random
+/// one each rank opens the job's state and takes its batch; together they have the step's positions, each
+/// once. Ranks of the last step read the file one after another, since a process has addresses for some sixty
+/// mappings of it; those of the other step are open all at once, over as many numbers as there are windows.
 void trillion(const bench::options& o) {
   const bench::row r{"16f", "1,024 ranks over a trillion tokens: most memory of the process, MB", 1000, true};
   if (!o.wants(r.id)) return;
@@ -140,11 +142,13 @@ void trillion(const bench::options& o) {
   std::ofstream(path).close();
   std::filesystem::resize_file(path, 2'000'000'000'000);
   constexpr std::uint64_t ranks = 1024, global = 4096;
-  const auto source = ps::raw_tokens<std::uint16_t>(path, ps::token_window<1024>{}) |
-                      ps::shuffle(7, ps::window(1), ps::lanes(64));
-  const auto loader = [&](std::uint64_t rank) {
-    return source | ps::shard(rank, ranks) | ps::global_batch(global, ps::tail::drop) | ps::workers(0);
+  const auto over = [](const auto& source, std::uint64_t rank) {
+    return source | ps::shuffle(7, ps::window(1), ps::lanes(64)) | ps::shard(rank, ranks) |
+           ps::global_batch(global, ps::tail::drop) | ps::workers(0);
   };
+  const auto tokens = ps::raw_tokens<std::uint16_t>(path, ps::token_window<1024>{});
+  const auto windows = ps::generated(tokens.size(), [](std::uint64_t i) { return i; });
+  const auto loader = [&](std::uint64_t rank) { return over(tokens, rank); };
   const double begin = bench::seconds_now();
   const std::vector<ps::topology> shapes{{128, 8}, {64, 8}, {1, 1000}};
   const ps::proof found = ps::prove(loader(0), shapes, {.stops = {0, 1'000, 100'000}, .threads = 2});
@@ -155,12 +159,27 @@ void trillion(const bench::options& o) {
   for (int look = 0; look < looks; ++look) {
     where.step = look == 0 ? steps - 1 : ps::mix64(static_cast<std::uint64_t>(look)) % steps;
     std::vector<std::uint64_t> indices;
-    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-      auto run = loader(rank).open(ps::state_from_string(to_string(where)));
-      const auto b = std::move(*run.next());
-      for (const ps::position at : b.positions()) indices.push_back(at.index);
+    const auto take = [&](auto& run) {
+      auto got = run.next();
+      if (!got) throw std::runtime_error("a rank has no batch at a step of the epoch");
+      for (const ps::position at : got->positions()) indices.push_back(at.index);
       if (run.state().epoch * steps + run.state().step != where.step + 1)
         throw std::runtime_error("a rank stands at another step");
+    };
+    if (look == 0) {
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        auto run = loader(rank).open(ps::state_from_string(to_string(where)));
+        take(run);
+      }
+    } else {
+      const auto numbered = [&](std::uint64_t rank) { return over(windows, rank); };
+      ps::state of_numbers = numbered(0).open().state();
+      of_numbers.step = where.step;
+      std::vector<decltype(numbered(0).open())> job;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        job.push_back(numbered(rank).open(ps::state_from_string(to_string(of_numbers))));
+        take(job.back());
+      }
     }
     std::sort(indices.begin(), indices.end());
     if (indices.size() != global) throw std::runtime_error("a step has too few or too many samples");
@@ -169,8 +188,8 @@ void trillion(const bench::options& o) {
   }
   const double most = highest_megabytes();
   bench::print_row(r, most, most,
-                   std::to_string(looks) + " random steps of " + std::to_string(steps) + ", " +
-                       std::to_string(found.positions) + " windows of 1,024 tokens, " +
+                   "the last and " + std::to_string(looks - 1) + " random of " + std::to_string(steps) +
+                       " steps, " + std::to_string(found.positions) + " windows of 1,024 tokens, " +
                        bench::milliseconds(bench::seconds_now() - begin) + " with the proof");
 }
 
@@ -189,9 +208,11 @@ void proofs(const bench::options& o) {
   const ps::proof found = ps::prove(loader, shapes, {.stops = {0, 1'000}, .threads = 2});
   const double took = bench::seconds_now() - begin;
   if (!found.holds()) throw std::runtime_error(to_string(found));
-  bench::print_row(time, took, took,
-                   std::to_string(shapes.size()) + " topologies of 8 to " +
-                       std::to_string(shapes.back().ranks()) + " ranks");
+  if (o.wants(time.id))
+    bench::print_row(time, took, took,
+                     std::to_string(shapes.size()) + " topologies of 8 to " +
+                         std::to_string(shapes.back().ranks()) + " ranks");
+  if (!o.wants(near.id)) return;
   for (const ps::topology_proof& t : found.topologies) {
     if (t.shape.nodes != 32) continue;
     const double each = static_cast<double>(found.shards) / 32;

@@ -11,6 +11,7 @@
 #include <penstock/order/fold.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/mosaic.hpp>
+#include <penstock/order/mosaic_options.hpp>
 #include <penstock/order/mosaic_resampled.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>

@@ -6,6 +6,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 #include <penstock/order/detail/mosaic_shuffle.hpp>
+#include <penstock/order/mosaic_options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,18 +20,6 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// Options of `mosaic`, with the names and defaults of MosaicML Streaming where it has one.
-struct mosaic_options {
-  std::uint64_t num_canonical_nodes = 0;  ///< must be given: nodes, or 64 times as many with py1s and py2s
-  std::uint64_t physical_nodes = 1;       ///< machines of the run in Streaming; see `mosaic` for a change
-  std::uint64_t ranks_per_node = 0;       ///< must be given: ranks on each of them
-  bool shuffle = false;
-  mosaic_algorithm shuffle_algo = mosaic_algorithm::py1e;
-  std::uint64_t shuffle_seed = 9176;
-  std::uint64_t shuffle_block_size = 0;  ///< 0: 4,000,000 / num_canonical_nodes, at least 2^18
-  std::uint64_t epoch = 0;               ///< Streaming's epoch that is epoch 0 here
-};
 
 namespace detail {
 
@@ -220,12 +209,6 @@ class basic_mosaic_order {
   detail::epoch_tables<table> tables_;
 };
 using mosaic_order = basic_mosaic_order<>;
-
-/// The name of a shuffle, as Streaming writes it.
-[[nodiscard]] constexpr std::string_view to_string(mosaic_algorithm algorithm) noexcept {
-  constexpr std::string_view names[] = {"py1e", "py1br", "py1s", "py2s", "naive"};
-  return names[static_cast<std::size_t>(algorithm)];
-}
 
 /// The stage `mosaic({...})`.
 template <class = void>

@@ -6,6 +6,7 @@
 #include <penstock/order/detail/epoch_tables.hpp>
 #include <penstock/order/detail/mosaic_draw.hpp>
 #include <penstock/order/mosaic.hpp>
+#include <penstock/order/mosaic_options.hpp>
 
 #include <bit>
 #include <cstddef>

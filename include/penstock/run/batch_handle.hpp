@@ -85,8 +85,7 @@ class batch_handle {
     return valid_;
   }
   /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
-  /// count:
-  /// a rank does not know those of others.
+  /// count: a rank does not know those of others.
   [[nodiscard]] std::size_t global_size() const { return global_; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {

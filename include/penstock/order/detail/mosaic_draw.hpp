@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/order/detail/numpy_generator.hpp>
+#include <penstock/order/mosaic_options.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,35 +12,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// A stream of MosaicML Streaming: some of the source's shards, and at most one of its weights. All streams
-/// have a `proportion`, or none has.
-struct mosaic_stream {
-  std::uint64_t shards = 0;               ///< how many, behind those of the streams before it
-  std::optional<double> proportion{};     ///< of the epoch, in relation to those of the others
-  std::optional<double> repeat{};         ///< how often its samples are taken
-  std::optional<std::uint64_t> choose{};  ///< how many samples are taken
-};
-
-/// Streaming's `sampling_method`.
-enum class mosaic_sampling_method : std::uint8_t {
-  balanced,  ///< every epoch has samples of its own; Streaming's default
-  fixed,     ///< all epochs have the same
-};
-
-/// What an epoch of MosaicML Streaming takes, with its names and defaults.
-struct mosaic_sampling {
-  std::uint64_t epoch_size = 0;  ///< samples of an epoch; 0: as many as the streams say
-  mosaic_sampling_method method = mosaic_sampling_method::balanced;
-  std::uint64_t granularity = 1;         ///< samples that are taken of one shard at a time
-  std::vector<mosaic_stream> streams{};  ///< none: one, of all shards
-};
 
 namespace detail {
 

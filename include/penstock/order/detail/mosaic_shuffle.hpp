@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/order/detail/numpy_generator.hpp>
+#include <penstock/order/mosaic_options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,15 +11,6 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// The shuffles of MosaicML Streaming, by its names.
-enum class mosaic_algorithm : std::uint8_t {
-  py1e,   ///< shards in another order, samples strewn around their shard's place; Streaming's default
-  py1br,  ///< shards in another order, samples within blocks of about the block size
-  py1s,   ///< shards in another order, samples within their shard
-  py2s,   ///< as py1s, and shuffled once more before canonical nodes are cut
-  naive,  ///< all samples
-};
 
 namespace detail {
 
