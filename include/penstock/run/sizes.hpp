@@ -51,7 +51,7 @@ class run_sizes {
     const std::size_t few = std::max(4u, *options_.workers + 3);
     const std::uint64_t bytes = std::max(sample_bytes_, element_bytes) * slots;
     const bool small = sample_bytes_ != 0 && bytes <= 262'144;
-    return crowded_ && small ? std::max<std::size_t>(few, std::min(8 * *options_.workers, 32u)) : few;
+    return crowded_ && small ? std::max<std::size_t>(few, std::min(16 * *options_.workers, 64u)) : few;
   }
   /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
   /// nothing is known. A chunk is taken whole. `slots`: of one block.

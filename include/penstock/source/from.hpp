@@ -76,7 +76,7 @@ class from_source {
       }
     }
     /// Asks the processor for a sample that is evaluated soon.
-    void touch(position p) const noexcept
+    [[gnu::always_inline]] void touch(position p) const noexcept
       requires in_one_piece
     {
       const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
