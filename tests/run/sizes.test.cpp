@@ -64,7 +64,7 @@ TEST_CASE("run/sizes: the depth is what was asked for, or follows the workers") 
   CHECK(word_sizes(on(0), 0, false, false).depth(16) == 2);
   CHECK(word_sizes(on(1), 0, false, false).depth(16) == 4);
   CHECK(word_sizes(on(7), 0, false, false).depth(16) == 10);
-  CHECK(word_sizes(on(3), 1024, true, false).depth(16) == 24);
+  CHECK(word_sizes(on(3), 1024, true, false).depth(16) == 48);
   CHECK(word_sizes(on(3), 1'000'000, true, false).depth(16) == 6);
 }
 
