@@ -79,7 +79,8 @@ namespace {
 constexpr auto identity = [](std::uint64_t i) { return i; };
 
 /// The allocations of all threads while the consumer takes batches of a run that has given some already. The
-/// plan's epochs are short, so that their ends are among them.
+/// plan's epochs are short, so that their ends are among them; there are enough of them before for each block
+/// to have seen every batch.
 template <class Plan>
 void check_steady(const Plan& plan, const char* name) {
   const penstock_test::deadline guard(name);
@@ -87,12 +88,12 @@ void check_steady(const Plan& plan, const char* name) {
     INFO(name << " with " << workers << " workers");
     auto run = (plan | ps::workers(workers)).open();
     std::uint64_t seen = 0, before = 0, after = 0;
-    for (auto epoch : run.epochs(40)) {
+    for (auto epoch : run.epochs(80)) {
       for (auto&& b : epoch) {
         seen += b.valid_size();
         (void)b.values();
       }
-      if (epoch.number() == 29) before = calls_of_new.load();
+      if (epoch.number() == 59) before = calls_of_new.load();
     }
     after = calls_of_new.load();
     CHECK(seen > 0);
