@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
+#include "support/external_program.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
@@ -359,18 +360,16 @@ TEST_CASE("codec/npy: reads files that numpy wrote") {
 }
 
 TEST_CASE("codec/npy: numpy reads what npy_bytes writes, and the other way round") {
-  if (std::system("python3 -c 'import numpy' 2>/dev/null") != 0) {
-    WARN("python3 has no numpy: files are not exchanged with it");
-    return;
-  }
+  const std::string python = penstock_test::peer_python();
+  if (!penstock_test::have_program("numpy", python + " -c 'import numpy'")) return;
   const penstock_test::temp_dir dir;
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   const byte_vector file = ps::npy_bytes<double>(ps::extents(2, 3), values);
   std::ofstream(dir / "ours.npy", std::ios::binary)
       .write(ps::text_of(file).data(), static_cast<std::streamsize>(file.size()));
   const std::string command =
-      "cd '" + dir.path().string() +
-      "' && python3 -c \"import numpy as n; a = n.load('ours.npy'); assert a.tolist() == [[1, 2, 3], [4, 5, "
+      "cd '" + dir.path().string() + "' && " + python +
+      " -c \"import numpy as n; a = n.load('ours.npy'); assert a.tolist() == [[1, 2, 3], [4, 5, "
       "6]]; "
       "n.save('theirs.npy', a); n.save('big.npy', a.astype('>i2')); n.save('scalar.npy', n.float64(7))\"";
   REQUIRE(std::system(command.c_str()) == 0);

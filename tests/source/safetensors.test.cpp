@@ -15,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -286,13 +285,9 @@ TEST_CASE("source/safetensors: a header that lies is one error") {
 
 TEST_CASE("source/safetensors: what its own package wrote is what we read") {
   using namespace safetensors_test;
-  const char* const given = std::getenv("PENSTOCK_TEST_PYTHON");
-  const std::string python = given == nullptr || *given == '\0' ? "python3" : given;
-  if (penstock_test::run_program(python + " -c 'import safetensors.numpy, numpy'").status != 0) {
-    WARN("not compared with Python's safetensors: "
-         << python << " has no such package; PENSTOCK_TEST_PYTHON names another Python");
+  const std::string python = penstock_test::peer_python();
+  if (!penstock_test::have_program("Python's safetensors", python + " -c 'import safetensors.numpy, numpy'"))
     return;
-  }
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "p.safetensors").string();
   std::ofstream(dir / "write.py") << R"py(

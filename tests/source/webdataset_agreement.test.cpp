@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -48,14 +47,12 @@ for path in open(sys.argv[1]).read().splitlines():
     out.close()
 )py";
 
-/// The Python that has the package: $PENSTOCK_TEST_PYTHON, or python3.
+/// The Python that has the package, if there is one.
 std::optional<std::string> python_with_webdataset() {
-  const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
-  const std::string python = named == nullptr || *named == '\0' ? "python3" : named;
-  if (penstock_test::run_program(python + " -c 'import webdataset'").status == 0) return python;
-  WARN("not compared with Python's webdataset: "
-       << python << " has no such package; PENSTOCK_TEST_PYTHON names another Python");
-  return std::nullopt;
+  std::string python = penstock_test::peer_python();
+  if (!penstock_test::have_program("Python's webdataset", python + " -c 'import webdataset'"))
+    return std::nullopt;
+  return python;
 }
 
 template <class Sample>

@@ -30,6 +30,12 @@ struct program_result {
   return result;
 }
 
+/// The Python that has the packages with which we are compared: $PENSTOCK_TEST_PYTHON, or python3.
+[[nodiscard]] inline std::string peer_python() {
+  const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
+  return named == nullptr || *named == '\0' ? "python3" : named;
+}
+
 /// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every
 /// program must be there, it fails instead.
 [[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
