@@ -133,7 +133,17 @@ webdataset_python() {
   echo "$python"
 }
 
-# zig_python <folder>: the same for ziglang, a Clang with musl and libc++
+# conan_program <folder>: Conan 2 of PyPI, in an environment in that folder; nothing, and status 1, where it cannot be had
+conan_program() {
+  if ! "$1/bin/conan" --version >/dev/null 2>&1; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install 'conan>=2' >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$1/bin/conan"
+}
+
+# zig_python <folder>: a Python that has ziglang, a Clang with musl and libc++, likewise
 zig_python() {
   local python=$1/bin/python
   if ! "$python" -m ziglang version >/dev/null 2>&1; then

@@ -5,7 +5,7 @@
 # Installs what is missing (Debian, Ubuntu), builds with GCC, then runs one test run with ctest: the unit
 # tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources.
 # --full adds the sanitizers, Clang's own build, the unity and minimal builds, the single header, the parsers on
-# 64-bit ARM and on a big-endian machine (emulated), a program with musl, and longer property tests.
+# 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, and longer property tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/install_missing.sh
@@ -27,6 +27,15 @@ export PYTHONDONTWRITEBYTECODE=1
 # The peer with which samples are compared; a test says so where it is not there.
 if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/webdataset"); then
   export PENSTOCK_TEST_PYTHON=$peer
+fi
+# Larger ones, of which the tests of a package's users need one each; CI has them always.
+if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
+  if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
+    export PENSTOCK_TEST_CONAN=$conan
+  fi
+  if [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
+    export PENSTOCK_TEST_ZIG=$zig
+  fi
 fi
 settings=("-DPython3_EXECUTABLE=$(command -v python3)")
 # CUDA's toolkit is in no free package; without it the device's logic is tested with a runtime of the tests' own.
@@ -71,9 +80,6 @@ if [ "$full" = 1 ]; then
       echo "== $machine left out: there is no $machine-linux-gnu-g++ or no qemu-$machine"
     fi
   done
-  if [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
-    export PENSTOCK_TEST_ZIG=$zig
-  fi
   export PENSTOCK_LONG_TESTS=1
 fi
 preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"

@@ -3,16 +3,15 @@
 """A program with threads, built for Linux with musl and libc++, and run.
 
 Debian has musl for C alone; the package ziglang of PyPI is a Clang that brings musl and libc++.
-PENSTOCK_TEST_ZIG names a Python that has it; where it does not, this is skipped, in CI too.
+PENSTOCK_TEST_ZIG names a Python that has it; tools/test.sh --full makes one.
 """
 
 import argparse
 import os
 import platform
 import subprocess
-import sys
 
-from outside import HERE, ROOT, SKIPPED, fresh, run
+from outside import HERE, ROOT, fresh, run, skip
 
 
 def main():
@@ -22,8 +21,7 @@ def main():
     options = parser.parse_args()
     python = os.environ.get("PENSTOCK_TEST_ZIG")
     if not python or subprocess.run([python, "-m", "ziglang", "version"], check=False).returncode != 0:
-        print("not run: PENSTOCK_TEST_ZIG does not name a Python with ziglang; tools/test.sh --full makes one")
-        sys.exit(SKIPPED)
+        skip("PENSTOCK_TEST_ZIG does not name a Python with ziglang; tools/test.sh --full makes one")
     program = fresh(options.work) / "program"
     run(python, "-m", "ziglang", "c++", "-target", f"{platform.machine()}-linux-musl", "-std=c++20", "-Wall", "-Wextra",
         "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", f"-I{ROOT / 'include'}", HERE / "find_package/main.cpp",

@@ -9,6 +9,7 @@
 #endif
 
 #include <cstdio>
+#include <string>
 #include <vector>
 
 namespace ps = penstock;
@@ -23,6 +24,9 @@ int main() {
   std::printf("penstock %s: a sum of %d\n", std::string(ps::version).c_str(), sum);
 #ifdef TEST_ZSTD
   std::printf("with zstd: %s\n", std::string(ps::zstd::codec_name).c_str());
+#endif
+#ifdef TEST_GZIP
+  std::printf("with gzip: %s\n", std::string(ps::gzip::codec_name).c_str());
 #endif
   return sum == 4950 ? 0 : 1;
 }

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`conan create` with the recipe, from nothing and without a network: alone, and with the libraries of this
+system standing in for Conan's packages. At its end Conan builds and runs the program in tests/test_package.
+
+PENSTOCK_TEST_CONAN names Conan 2, else it is searched for; tools/test.sh --full gets it from PyPI.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from outside import ROOT, fresh, need, run, same, skip
+
+# component: (Conan's package, what pkg-config calls it)
+SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zlib": ("zlib", "zlib"),
+          "lz4": ("lz4", "liblz4"), "xz": ("xz_utils", "liblzma"), "json": ("nlohmann_json", "nlohmann_json"),
+          "yaml": ("libyaml", "yaml-0.1"), "fmt": ("fmt", "fmt")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("work", "compiler", "components", "version"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    conan = os.environ.get("PENSTOCK_TEST_CONAN") or shutil.which("conan")
+    if not conan:
+        skip("there is no conan; PENSTOCK_TEST_CONAN may name one, and PyPI has it")
+    tool = need("pkg-config", "pkgconf")
+
+    work = fresh(options.work)
+    # A home of its own: nothing of the user's is read or written.
+    environment = dict(os.environ, CONAN_HOME=str(work / "home"), CXX=options.compiler)
+    environment.pop("CC", None)
+    source = work / "source"  # a copy, since Conan builds the program beside its sources
+    source.mkdir()
+    for name in ("conanfile.py", "CMakeLists.txt", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("cmake", "include", "tests/test_package"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("build", "CMakeUserPresets.json"))
+    listed = re.findall(r'^    "(\w+)": \(', (ROOT / "conanfile.py").read_text(encoding="utf-8"), re.MULTILINE)
+    optional = sorted(set(options.components.split(",")) - {"core"})
+    same("the components of the recipe", sorted(set(optional) - set(listed)), [])
+
+    run(conan, "profile", "detect", env=environment)
+    detected = (work / "home/profiles/default").read_text(encoding="utf-8")
+    here = [c for c in SYSTEM if c in optional]
+    packages = [f"{SYSTEM[c][0]}/{run(tool, '--modversion', SYSTEM[c][1]).strip()}" for c in here]
+    profile = work / "system"
+    profile.write_text(re.sub(r"cppstd=.*", "cppstd=20", detected) + "\n[platform_requires]\n" + "\n".join(packages)
+                       + "\n[conf]\ntools.cmake.cmaketoolchain:generator=Unix Makefiles\n", encoding="utf-8")
+
+    for wanted in ([], here) if here else ([],):
+        chosen = [word for c in wanted for word in ("-o", f"penstock/*:with_{c}=True")]
+        command = [conan, "create", source, "--no-remote", "-pr:a", profile, "--build=missing", *chosen]
+        print("+", *command, flush=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              env=environment)
+        print(done.stdout)
+        expected = [f"penstock {options.version}: a sum of 4950"]
+        expected += [f"with {c}: {c}" for c in ("zstd", "gzip") if c in wanted]
+        missing = [line for line in expected if line not in done.stdout.splitlines()]
+        if done.returncode != 0 or missing:
+            sys.exit(f"conan create ended with {done.returncode}; its program did not say {missing}")
+
+
+if __name__ == "__main__":
+    main()
