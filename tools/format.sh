@@ -6,7 +6,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mapfile -t files < <(find include tests examples bench fuzz -name '*.hpp' -o -name '*.cpp' | sort)
 if [ "${1:-}" = "--check" ]; then
-  "${CLANG_FORMAT:-clang-format-16}" --dry-run --Werror "${files[@]}"
+  # --dry-run --Werror also counts replacements of a line by the same line, at the end of inline namespaces.
+  status=0
+  for file in "${files[@]}"; do
+    if ! "${CLANG_FORMAT:-clang-format-16}" "$file" | cmp --silent - "$file"; then
+      echo "format: $file would change"
+      status=1
+    fi
+  done
+  exit "$status"
 else
   python3 tools/wrap_comments.py "${files[@]}"
   "${CLANG_FORMAT:-clang-format-16}" -i "${files[@]}"
