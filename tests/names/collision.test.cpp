@@ -87,6 +87,26 @@ TEST_CASE("names: every stage and annotation can be written without its namespac
   CHECK(samples_of(from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch | batch(2)) == 3);
 }
 
+TEST_CASE("names: stages of other kinds, and sources of sources") {
+  const auto source = from(numbers(48));
+  CHECK(samples_of(source | distributed_sampler({.num_replicas = 2, .seed = 1}) | shard(1, 2) | batch(4)) ==
+        24);
+  CHECK(samples_of(source | mosaic({.num_canonical_nodes = 1, .ranks_per_node = 1, .shuffle = true}) |
+                   batch(4)) == 48);
+  CHECK(samples_of(source |
+                   mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 1}, {.epoch_size = 12}) |
+                   batch(4)) == 12);
+  CHECK(samples_of(source | shard(1, 2, replicate(2)) | global_batch(8)) == 48);
+  CHECK(samples_of(source | bad_samples::skip(1) | batch(4)) == 48);
+  CHECK(samples_of(source | bad_samples::replace(1) | batch(4)) == 48);
+  CHECK(samples_of(concat(source, source) | batch(4)) == 96);
+  CHECK(samples_of(mix(weights{1, 1}, source, source, samples_per_epoch(20)) | batch(4)) == 20);
+  CHECK(samples_of(zip<"left", "right">(source, source) | batch(4)) == 48);
+  CHECK(samples_of(synthetic({.samples = 8}) | batch(4)) == 8);
+  const timeline events;
+  CHECK(samples_of(source | events | batch(4)) == 48);
+}
+
 TEST_CASE("names: parts of a dataset too") {
   const penstock_test::temp_dir dir;
   const auto source = from(numbers(60));

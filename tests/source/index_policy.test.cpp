@@ -2,6 +2,7 @@
 #include <penstock/source/index_policy.hpp>
 
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"
 
@@ -14,6 +15,9 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include <signal.h>
+#include <sys/resource.h>
 
 namespace {
 
@@ -233,4 +237,27 @@ TEST_CASE("source/index_policy: where no index can be written it stays in memory
   fs::permissions(dir / "locked", fs::perms::owner_read | fs::perms::owner_exec);
   CHECK(first_text(webdataset(dir / "locked" / "s.tar")) == "one");
   fs::permissions(dir / "locked", fs::perms::owner_all);
+}
+
+TEST_CASE("source/index_policy: on a disk that is full no part of an index is left, and samples are read") {
+  const penstock_test::temp_dir dir;
+  penstock_test::raw_tar tar;
+  for (int i = 0; i < 400; ++i) tar.member("sample" + std::to_string(i) + ".txt", i == 0 ? "one" : "more");
+  tar.end().save((dir / "s.tar").string());
+  for (const rlim_t most : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}}) {
+    INFO("a file may have " << most << " bytes");
+    const int code = penstock_test::in_child([&] {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{most, most};
+      if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+      const webdataset data(dir / "s.tar", {.threads = 1});
+      return data.size() == 400 && first_text(data) == "one" ? 0 : 3;
+    });
+    CHECK(code == 0);
+    std::size_t files = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir.path())) ++files;
+    CHECK(files == 1);
+  }
+  CHECK(webdataset(dir / "s.tar").size() == 400);
+  CHECK(fs::file_size(dir / "s.tar.penstock-index") > 4096);
 }
