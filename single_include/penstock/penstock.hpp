@@ -22159,7 +22159,9 @@ class line_source {
 /// passing up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
 /// Throws `errc::argument` when there is no line at all; `errc::io` for a file that cannot be read, or was
-/// changed after the plan was made. Errors of the stages behind get file, offset and line.
+/// changed after the plan was made. Errors of the stages behind get file, offset and line. A file that
+/// shrinks while it is mapped ends the process, unless `lines(mapped_file(paths, {.guarded = true}))` is
+/// asked for.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};
@@ -22659,7 +22661,8 @@ using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Stor
 /// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`,
 /// Fortran order, an array without a length, and a header that does not fit the file's size;
 /// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
-/// for a file that was changed after the plan was made.
+/// for a file that was changed after the plan was made; for one that shrinks while it is mapped see
+/// `mapped_file_options`.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] npy_row_source<T, Storage, Lengths...> npy_rows(Storage where) {
@@ -24464,7 +24467,7 @@ template <class = void>
 /// Threads: any number at once.
 /// Throws `errc::format`, with file and offset, for a file that is no whole number of tokens or has a header;
 /// `errc::argument` when no file has as many tokens as a window; `errc::io`, also for a file that was changed
-/// after the plan was made.
+/// after the plan was made. For one that shrinks while it is mapped see `mapped_file_options`.
 /// Source: nanoGPT, data/openwebtext/prepare.py.
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> raw_tokens(Storage where, Window window) {

@@ -119,7 +119,8 @@ using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Stor
 /// Throws, with file and offset, `errc::format` for what is no npy file, another dtype than `T`,
 /// Fortran order, an array without a length, and a header that does not fit the file's size;
 /// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
-/// for a file that was changed after the plan was made.
+/// for a file that was changed after the plan was made; for one that shrinks while it is mapped see
+/// `mapped_file_options`.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] npy_row_source<T, Storage, Lengths...> npy_rows(Storage where) {

@@ -225,7 +225,8 @@ using safetensors_row_source =
 /// Out, kind, cost, threads: as `npy_rows`.
 /// Throws as `safetensors_file`; `errc::format` for another type than `T` and for a tensor without a length;
 /// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
-/// for a file that was changed after the plan was made.
+/// for a file that was changed after the plan was made; for one that shrinks while it is mapped see
+/// `mapped_file_options`.
 /// Source: safetensors, README.md ("Format").
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,

@@ -296,7 +296,7 @@ template <class = void>
 /// Threads: any number at once.
 /// Throws `errc::format`, with file and offset, for a file that is no whole number of tokens or has a header;
 /// `errc::argument` when no file has as many tokens as a window; `errc::io`, also for a file that was changed
-/// after the plan was made.
+/// after the plan was made. For one that shrinks while it is mapped see `mapped_file_options`.
 /// Source: nanoGPT, data/openwebtext/prepare.py.
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> raw_tokens(Storage where, Window window) {
