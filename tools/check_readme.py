@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every block of README.md and of the guides in docs/ is what it says it is.
+"""Every block of README.md, CONTRIBUTING.md and the pages in docs/ is what it says it is.
 
 A line `<!-- ... -->` before a block names the check; a block without one is a fault.
   in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
@@ -9,10 +9,12 @@ A line `<!-- ... -->` before a block names the check; a block without one is a f
   fails with the next block   the code does not compile, and that is the one error
   configures          the lines make a program of a CMake project that is built and run
   configures with CPM the same, which a test of its own does (tests/consumer/fetched.py)
+  JSON with keys of the table below
 Relative links must lead to something. Without --compiler only what needs no program is checked.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -112,6 +114,11 @@ def faults_of(name, text, options):
             fault = configures(block, options) if options.build else ""
             if fault:
                 yield f"{where}: {fault}"
+        elif check == "JSON with keys of the table below":
+            table = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|( `\w+`[^|]*)\|", text[match.end():], re.MULTILINE)))
+            keys = list(json.loads(block))
+            if keys != [key for key in table if key in keys]:
+                yield f"{where}: its keys are not those of the table, in their order"
         elif check == "configures with CPM":
             if "CPMAddPackage" not in block:
                 yield f"{where}: these lines do not use CPM"
@@ -131,8 +138,8 @@ def main():
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
-    pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs/reference").glob("*.md"))
-    for name in ("README.md", "docs/building.md", "docs/coming_from.md", "docs/choosing.md", "docs/worlds.md", *pages):
+    pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))
+    for name in ("README.md", "CONTRIBUTING.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
         faults += faults_of(name, text, options)
