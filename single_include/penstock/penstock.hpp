@@ -15416,7 +15416,8 @@ struct shuffle_fn {
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
 /// threads.
 ///
-///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
+///     auto loader = webdataset(path) | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
+///                   shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1
@@ -19685,7 +19686,8 @@ struct concat_fn {
 /// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
 /// numbered from 0. Throws `errc::argument` for a source without end.
 ///
-///     auto loader = concat(webdataset(spring), webdataset(summer)) | shuffle(7, window(16)) | batch(256);
+///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
+///                   shuffle(7, window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
 }  // namespace penstock::inline v0_1
@@ -22395,7 +22397,7 @@ struct mix_fn {
 /// `mixture` refuses.
 ///
 ///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
-///                       samples_per_epoch(1'000'000)) | shard(rank, world) | batch(256);
+///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world) | batch(256);
 inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1

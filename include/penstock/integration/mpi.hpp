@@ -42,7 +42,8 @@
 ///     const auto here = ps::mpi::world_of(MPI_COMM_WORLD);
 ///     const auto shards = ps::mpi::on_first_rank(
 ///         MPI_COMM_WORLD, [] { return ps::webdataset("train-{0000..0127}.tar").manifest(); });
-///     const auto loader = ps::webdataset(shards) | ps::shuffle(7) | ps::shard(here) | ps::global_batch(4096);
+///     const auto loader = ps::webdataset(shards) | ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(7) |
+///                         ps::shard(here) | ps::global_batch(4096);
 ///     ps::mpi::agree(MPI_COMM_WORLD, loader);
 namespace penstock::inline v0_1::mpi {
 

@@ -225,7 +225,8 @@ struct shuffle_fn {
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
 /// threads.
 ///
-///     auto loader = webdataset(path) | shuffle(7, window(16), lanes(64)) | shard(rank, world_size) | batch(256);
+///     auto loader = webdataset(path) | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
+///                   shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1

@@ -172,7 +172,8 @@ struct concat_fn {
 /// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
 /// numbered from 0. Throws `errc::argument` for a source without end.
 ///
-///     auto loader = concat(webdataset(spring), webdataset(summer)) | shuffle(7, window(16)) | batch(256);
+///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
+///                   shuffle(7, window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
 }  // namespace penstock::inline v0_1
