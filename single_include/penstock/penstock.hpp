@@ -19748,6 +19748,13 @@ class basic_folder_walk {
     friend bool operator==(const identity&, const identity&) = default;
   };
 
+  /// A few links that lead to each other twice double the files with each of them.
+  static constexpr std::uint32_t most_ways = 1000;
+
+  static bool is_link(const std::string& path) noexcept {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  }
   static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   static error failed(const char* what, const std::string& path) {
     return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(errno)})
@@ -19804,7 +19811,14 @@ class basic_folder_walk {
       // a link that leads back up
       if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
       if (above_.size() == 1) classes_.push_back(path);
+      const bool linked = linked_;
+      linked_ = linked || is_link(whole);
+      if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
+        throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
+                                  " ways; remove those that multiply each other"})
+            .in_file(whole);
       visit(path + "/", there);
+      linked_ = linked;
     } else if (S_ISREG(status.st_mode) && wanted(name)) {
       found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
     }
@@ -19858,6 +19872,9 @@ class basic_folder_walk {
   std::vector<entry> found_;
   std::vector<std::string> classes_;
   std::vector<identity> above_;  // the folders from the root to the one that is visited
+  // to folders behind links: how often they were visited
+  std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
+  bool linked_ = false;  // whether the visited one lies behind a link
 };
 using folder_walk = basic_folder_walk<>;
 
@@ -20003,7 +20020,8 @@ class folder_blob {
 /// Threads: any number at once.
 /// Throws `errc::io` for a folder that is not there or cannot be read, and for a file that has another size
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
-/// beside folders of classes. Errors of the stages behind get the file and the key.
+/// beside folders of classes; `errc::limit` where links lead to one folder in more than 1,000 ways. Errors of
+/// the stages behind get the file and the key.
 template <class = void>
 class basic_directory {
  public:
@@ -21546,6 +21564,10 @@ inline object_signature signature_of(int opened, const std::string& path) {
 /// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
 /// can be refused.
 inline int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
+    errno = ENOENT;
+    return -1;
+  }
   for (;;) {
     const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened >= 0 || errno != EINTR) return opened;

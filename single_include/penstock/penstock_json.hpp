@@ -892,6 +892,9 @@ template <class = void>
 [[nodiscard]] webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
   std::vector<detail::wids_shard> shards;
   detail::wids_reader(description).read(shards);
+  if (shards.empty())
+    throw error(errc::format, "the description lists no shard, and a dataset needs at least one shard")
+        .in_file(description);
   std::vector<std::string> paths;
   for (const detail::wids_shard& said : shards) paths.push_back(said.path);
   webdataset<file> data(std::move(paths), options);

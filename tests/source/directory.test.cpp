@@ -159,6 +159,26 @@ TEST_CASE("source/directory: links are followed, but not round in circles") {
   CHECK(ps::directory((dir / "data").string(), {{"bin"}}).size() == 1);
 }
 
+TEST_CASE("source/directory: links that multiply are refused before they take all time and memory") {
+  using namespace directory_test;
+  const penstock_test::temp_dir dir;
+  const auto level = [&](int n) { return dir / "data" / ("l" + std::to_string(n)); };
+  write(level(40) / "1.txt", "one");
+  for (int n = 39; n >= 0; --n) {
+    std::filesystem::create_directories(level(n));
+    for (const char* const name : {"a", "b"})
+      std::filesystem::create_directory_symlink("../l" + std::to_string(n + 1), level(n) / name);
+  }
+  const auto refused = refusal(dir / "data");
+  CHECK(refused.code == ps::errc::limit);
+  CHECK_THAT(refused.line, contains("in more than 1000 ways") && contains("data/l"));
+  // many links to one folder are no harm
+  write(dir / "many/first/1.txt", "one");
+  for (int i = 0; i < 300; ++i)
+    std::filesystem::create_directory_symlink("first", dir / "many" / ("again" + std::to_string(i)));
+  CHECK(ps::directory((dir / "many").string()).size() == 301);
+}
+
 TEST_CASE("source/directory: a folder that is not there, no folder or empty is an error") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;

@@ -102,6 +102,7 @@ TEST_CASE("source/wids: descriptions that are none") {
   CHECK_THAT(said(R"({"wids_version": 1, "__kind__": "x"})"), penstock_test::contains("'__kind__'"));
   CHECK_THAT(said(version(R"("name": "x")")), penstock_test::contains("neither"));
   CHECK_THAT(said(version(R"("shardlist": 1)")), penstock_test::contains("not a list"));
+  CHECK_THAT(said(version(R"("shardlist": [])")), penstock_test::contains("lists no shard"));
   CHECK_THAT(said(version(R"("shardlist": [1])")), penstock_test::contains("no text 'url'"));
   CHECK_THAT(said(version(R"("shardlist": [{"url": "s-0.tar"}])")), penstock_test::contains("'nsamples'"));
   CHECK_THAT(said(version(R"("shardlist": [{"url": "s-0.tar", "nsamples": -2}])")),

@@ -87,6 +87,10 @@ TEST_CASE("storage/file: what cannot be opened says which file, why, and what to
   CHECK(missing.code() == penstock::errc::io);
   CHECK_THAT(missing.what(), penstock_test::contains("No such file") && penstock_test::contains("none.tar") &&
                                  penstock_test::contains("check the path"));
+  put_file(dir / "cut", "x");
+  const auto cut =
+      file_error(penstock::file(std::vector<std::string>{(dir / "cut").string() + '\0' + "off"}));
+  CHECK(cut.code() == penstock::errc::io);
   const auto folder = file_error(penstock::file(dir.path().string()));
   CHECK(folder.code() == penstock::errc::io);
   CHECK_THAT(folder.what(), penstock_test::contains("is a folder"));

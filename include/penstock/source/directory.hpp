@@ -93,7 +93,8 @@ class folder_blob {
 /// Threads: any number at once.
 /// Throws `errc::io` for a folder that is not there or cannot be read, and for a file that has another size
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
-/// beside folders of classes. Errors of the stages behind get the file and the key.
+/// beside folders of classes; `errc::limit` where links lead to one folder in more than 1,000 ways. Errors of
+/// the stages behind get the file and the key.
 template <class = void>
 class basic_directory {
  public:

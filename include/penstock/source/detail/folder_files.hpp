@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -72,6 +73,13 @@ class basic_folder_walk {
     friend bool operator==(const identity&, const identity&) = default;
   };
 
+  /// A few links that lead to each other twice double the files with each of them.
+  static constexpr std::uint32_t most_ways = 1000;
+
+  static bool is_link(const std::string& path) noexcept {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  }
   static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   static error failed(const char* what, const std::string& path) {
     return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(errno)})
@@ -128,7 +136,14 @@ class basic_folder_walk {
       // a link that leads back up
       if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
       if (above_.size() == 1) classes_.push_back(path);
+      const bool linked = linked_;
+      linked_ = linked || is_link(whole);
+      if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
+        throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
+                                  " ways; remove those that multiply each other"})
+            .in_file(whole);
       visit(path + "/", there);
+      linked_ = linked;
     } else if (S_ISREG(status.st_mode) && wanted(name)) {
       found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
     }
@@ -182,6 +197,9 @@ class basic_folder_walk {
   std::vector<entry> found_;
   std::vector<std::string> classes_;
   std::vector<identity> above_;  // the folders from the root to the one that is visited
+  // to folders behind links: how often they were visited
+  std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
+  bool linked_ = false;  // whether the visited one lies behind a link
 };
 using folder_walk = basic_folder_walk<>;
 

@@ -85,6 +85,10 @@ inline object_signature signature_of(int opened, const std::string& path) {
 /// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
 /// can be refused.
 inline int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
+    errno = ENOENT;
+    return -1;
+  }
   for (;;) {
     const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened >= 0 || errno != EINTR) return opened;
