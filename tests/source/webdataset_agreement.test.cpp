@@ -22,6 +22,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,41 @@ for path in open(sys.argv[1]).read().splitlines():
     except Exception as problem:
         out.write(b"error")
     out.close()
+)py";
+
+// What others write: WebDataset's TarWriter, whose members have pax headers for the time of change unless it
+// is given; Python's tarfile in its formats; and two folders for GNU tar.
+constexpr const char* writers_in_python = R"py(import io, os, random, sys, tarfile, webdataset
+folder = sys.argv[1]
+random.seed(7)
+def content(i):
+    return {"bin": random.randbytes(random.choice((0, 1, 511, 512, 513, 1500))), "cls": b"%d" % i,
+            "Left.JPG": random.randbytes(i)}
+for name, choices in (("wds.tar", {}), ("wds-time.tar", {"mtime": 1}), ("wds.tar.gz", {}),
+                      ("wds.tar.bz2", {}), ("wds.tar.xz", {})):
+    with webdataset.TarWriter(os.path.join(folder, name), encoder=False, **choices) as out:
+        for i in range(60):
+            out.write({"__key__": "d.%d/%s%06d" % (i // 20, "k" * (i * 5), i), **content(i)})
+names = ["a/%s%d" % ("n" * (i * 6), i) for i in range(60)]
+names += ["caf\u00e9/\u6f22%d" % i for i in range(9)]
+for kind in ("USTAR", "GNU", "PAX"):
+    dialect = getattr(tarfile, kind + "_FORMAT")
+    with tarfile.open(os.path.join(folder, kind + ".tar"), "w", format=dialect) as out:
+        for i, name in enumerate(names):
+            if kind == "USTAR" and len(name) > 90:
+                continue
+            for suffix, value in content(i).items():
+                info = tarfile.TarInfo(name + "." + suffix)
+                info.size, info.mtime = len(value), 1.5 + i
+                out.addfile(info, io.BytesIO(value))
+for kind, longest in (("short", 60), ("long", 140)):
+    for i in range(60):
+        below = os.path.join(folder, kind, "d%d" % (i // 20), "x" * (i % 3 * longest // 3))
+        os.makedirs(below, exist_ok=True)
+        for suffix, value in content(i).items():
+            name = "k" * (i % 4 * longest // 12) + "%d.%s" % (i, suffix)
+            with open(os.path.join(below, name), "wb") as out:
+                out.write(value)
 )py";
 
 /// The Python that has the package, if there is one.
@@ -153,6 +189,41 @@ TEST_CASE("source/webdataset_agreement: samples of made shards are those of Pyth
     INFO(names[i]);
     CHECK(read_indexed(paths[i]).text == expected[i]);
     CHECK(read_forward(paths[i]).text == expected[i]);
+  }
+}
+
+TEST_CASE("source/webdataset_agreement: shards of WebDataset's own writer, Python's tarfile and GNU tar") {
+  const auto python = python_with_webdataset();
+  if (!python) return;
+  const penstock_test::temp_dir dir;
+  std::ofstream(dir / "write.py") << writers_in_python;
+  const auto wrote =
+      penstock_test::run_program(*python + " " + (dir / "write.py").string() + " " + dir.path().string());
+  INFO(wrote.output);
+  REQUIRE(wrote.status == 0);
+  if (penstock_test::have_program("tar", "tar --version | grep GNU")) {
+    for (const char* const format : {"v7", "oldgnu", "gnu", "ustar", "posix"}) {
+      const bool short_names = std::string_view(format) == "v7" || std::string_view(format) == "ustar";
+      const std::string path = (dir / (std::string("tar-") + format + ".tar")).string();
+      REQUIRE(penstock_test::run_program("tar --sort=name --format=" + std::string(format) + " -C " +
+                                         (dir / (short_names ? "short" : "long")).string() + " -cf " + path +
+                                         " .")
+                  .status == 0);
+    }
+  }
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(dir.path()))
+    if (entry.path().filename().string().find(".tar") != std::string::npos)
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  CHECK(paths.size() >= 4 + 3 + 3);
+  const auto expected = read_by_python(*python, paths);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    INFO(paths[i]);
+    CHECK(expected[i].size() > 10'000);
+    CHECK_FALSE(expected[i].ends_with("error"));
+    CHECK((read_forward(paths[i]).text == expected[i]));
+    if (paths[i].ends_with(".tar")) CHECK((read_indexed(paths[i]).text == expected[i]));
   }
 }
 
