@@ -227,6 +227,8 @@ inline std::vector<tar_case> good_tar_cases() {
           .member("contiguous.", "4", '7')
           .end(),
       {"___/b: txt=1", "d/__a__: txt=2", "d/: hidden=3", "contiguous: =4"});
+  add("extensions in letters beyond ASCII", tar().member("a.\xc3\x84\x42", "1").end(), {"a: \xc3\x84\x62=1"},
+      "lower-cases them too");
   add("samples that call themselves bad",
       tar()
           .member("a.txt", "1")

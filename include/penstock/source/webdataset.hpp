@@ -59,8 +59,8 @@ struct webdataset_options {
 /// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
-/// last of several extension headers counts, an empty pax value takes back what was said. Sparse files are
-/// refused.
+/// last of several extension headers counts, an empty pax value takes back what was said; and of extensions
+/// ASCII letters are lower-cased, others are not. Sparse files are refused.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {
