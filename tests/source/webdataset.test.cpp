@@ -258,7 +258,9 @@ TEST_CASE("source/webdataset: archives that are not whole say what is wrong and 
   check(std::string(1024, 'n'), "not a tar archive", 0, "");
   check(whole.bytes.substr(0, 1024 + 100), "cut off within a header", 1024, "");
   check(whole.bytes.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536, "d/b.txt");
-  CHECK_FALSE(failure_of(whole.bytes.substr(0, 1536 + 1000)).has_value());
+  check(whole.bytes.substr(0, 1536 + 1000), "the last block of the member 'd/b.txt' is not whole", 1536,
+        "d/b.txt");
+  CHECK_FALSE(failure_of(whole.bytes.substr(0, 1536 + 1024)).has_value());
   std::string damaged = whole.bytes;
   damaged[1024 + 5] = '!';
   check(damaged, "checksum of a tar header is wrong", 1024, "");

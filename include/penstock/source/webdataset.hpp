@@ -57,6 +57,7 @@ struct webdataset_options {
 /// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see
 /// `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive or
 /// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
+/// An archive may end without its zero blocks; cut off within a block it is no whole one.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
 /// last of several extension headers counts, an empty pax value takes back what was said; and of extensions

@@ -46,7 +46,7 @@ class member_walk {
   /// archive.
   [[nodiscard]] bool next(member& found) {
     while (true) {
-      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+      if (const std::uint64_t reached = in_->reach(at_); reached < at_) cut_off(reached);
       const bytes_view block = in_->get(at_, block_size);
       if (block.empty() && at_ == 0) {
         throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
@@ -75,6 +75,12 @@ class member_walk {
 
   /// What is thrown where the archive ends within the member that was shown last.
   [[noreturn]] void cut_off(std::uint64_t reached) const {
+    if (reached >= end_of_data_) {
+      throw error(errc::format,
+                  "the archive is cut off: the last block of the member '" + path_ + "' is not whole")
+          .at_offset(data_)
+          .for_key(path_);
+    }
     throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
                                   std::to_string(end_of_data_ - data_) + " bytes, and " +
                                   std::to_string(reached - data_) + " are left")
@@ -108,8 +114,10 @@ class member_walk {
       throw;
     }
     if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
-    end_of_data_ = at_ + block_size;
-    at_ = end_of_data_ + padded(*stored);
+    const std::uint64_t behind = at_ + block_size + padded(*stored);
+    if (in_->reach(behind) < behind)
+      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+    end_of_data_ = at_ = behind;
   }
 
   // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
@@ -147,7 +155,7 @@ class member_walk {
     if constexpr (forward) {
       (void)in_->reach(data_);  // the caller may read the member next
     } else {
-      if (const std::uint64_t reached = in_->reach(end_of_data_); reached < end_of_data_) cut_off(reached);
+      if (const std::uint64_t reached = in_->reach(at_); reached < at_) cut_off(reached);
     }
     if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
     found = {path_, first_, data_, *bytes, sparse};
@@ -184,7 +192,7 @@ class member_walk {
 
   In* in_;
   std::uint64_t at_ = 0;           // of the next header
-  std::uint64_t end_of_data_ = 0;  // before the padding, which may be missing at the end
+  std::uint64_t end_of_data_ = 0;  // before the padding
   std::uint64_t data_ = 0;
   std::uint64_t first_ = 0;
   pax_records everywhere_;
