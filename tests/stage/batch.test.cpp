@@ -4,15 +4,24 @@
 
 #include <penstock/codec/text.hpp>
 #include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/webdataset.hpp>
 #include <penstock/stage/decode.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/storage/memory_files.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
+#include "support/raw_tar.hpp"
 
 #include <array>
 #include <numeric>
+#include <optional>
 #include <string>
 
 namespace ps = penstock;
@@ -69,6 +78,38 @@ TEST_CASE("stage/batch: arrays of equal shape are stacked, others are an error a
   CHECK(delivered == 4);
   CHECK_THAT(said, contains("cannot stack a value of shape (5,) with one of shape (6,)"));
   CHECK_THAT(said, contains("position 0:6"));
+}
+
+TEST_CASE(
+    "stage/batch: a shape that does not go with the others is an error of its sample, by file and key") {
+  penstock_test::raw_tar shards[2];
+  for (int i = 0; i < 12; ++i)
+    shards[i / 6].member("s" + std::to_string(i) + ".bin", i == 7 ? "123" : "1234");
+  const auto data = ps::webdataset(ps::memory_files()
+                                       .add("0.tar", ps::bytes_of(shards[0].end().bytes))
+                                       .add("1.tar", ps::bytes_of(shards[1].end().bytes))) |
+                    ps::fields<"bin"> | ps::shuffle(3);
+  const auto failure_of = [](const auto& plan) -> std::optional<ps::error> {
+    try {
+      for (auto&& b : plan) static_cast<void>(b);
+    } catch (const ps::error& e) {
+      return e;
+    }
+    return {};
+  };
+  const auto all = [](const auto&) { return true; };
+  for (const unsigned workers : {0u, 2u}) {
+    for (const auto& e :
+         {failure_of(data | ps::batch(6) | ps::workers(workers)),
+          failure_of(data | ps::filter(all) | ps::batch(6) | ps::workers(workers)),
+          failure_of(data | ps::batch(12, ps::tail::pad) | ps::take(1) | ps::workers(workers))}) {
+      REQUIRE(e.has_value());
+      CHECK((e->code() == ps::errc::shape));
+      CHECK(e->file() == "1.tar");
+      CHECK(e->key() == "s7");
+      CHECK(e->at().has_value());
+    }
+  }
 }
 
 TEST_CASE("stage/batch: a batch of another shape than the one before it is as good") {

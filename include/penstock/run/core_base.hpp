@@ -62,7 +62,13 @@ class core_base : public std::enable_shared_from_this<Core> {
  protected:
   [[noreturn]] void fail(const std::exception_ptr& what) {
     engine.request_stop();
-    std::rethrow_exception(what);
+    try {
+      std::rethrow_exception(what);
+    } catch (error& e) {
+      // What a batch finds when it is put together, its source does not see pass.
+      if (e.code() == errc::shape && e.at()) name_sample(e, *e.at());
+      throw;
+    }
   }
   template <class F>
   void try_or_fail(F f) {
@@ -107,6 +113,16 @@ class core_base : public std::enable_shared_from_this<Core> {
     tally.drop();
     if constexpr (parts::tolerant)
       tally.restore(s.epoch, share_of_bad(s.bad, s.world, world_of(engine.plan()).size));
+  }
+  void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
+    using reader_type = typename Plan::source_type::reader;
+    if constexpr (!parts::forward && has_urls<reader_type>) {
+      try {
+        const position source = engine.feed().orders().sample_at(at);
+        e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
+      } catch (...) {  // what cannot be said is left out
+      }
+    }
   }
   template <class Cursor>
   static void write_cursor(state& s, const Cursor& cursor) {
