@@ -16,6 +16,39 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// Whether there is the field that an option of `batch` is for.
+template <class Policy, class Element>
+inline constexpr bool finds_its_field = true;
+template <class Name, class Policy, class Element>
+inline constexpr bool finds_its_field<field_policy<Name, Policy>, Element> = has_field<Element, Name>;
+
+/// What may stand behind the size of `batch`.
+template <class T>
+inline constexpr bool is_batch_option = std::is_same_v<T, tail> || is_policy<T>;
+template <class Name, class Policy>
+inline constexpr bool is_batch_option<field_policy<Name, Policy>> = is_policy<Policy>;
+
+/// Whether they are options of `batch`, but several of one kind.
+template <class... Options>
+inline constexpr bool repeats_an_option =
+    (is_batch_option<Options> && ...) &&
+    ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
+
+template <class... Options>
+constexpr void check_batch_options() {
+  static_assert(
+      (is_batch_option<Options> && ...),
+      "penstock: this is no option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
+      "ragged or pad_to_longest, or collate<\"name\">(...) for one field");
+  static_assert(!repeats_an_option<Options...>,
+                "penstock: batch takes one tail policy and one of stack, ragged and pad_to_longest; write "
+                "collate<\"name\">(...) for fields that differ");
+}
+
+}  // namespace detail
+
 /// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
 /// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
 ///
@@ -82,7 +115,11 @@ struct batch_stage {
 
   template <class Context>
   static consteval mistake diagnose() {
-    return diagnose_element<std::remove_cvref_t<typename Context::element>>();
+    using element = std::remove_cvref_t<typename Context::element>;
+    constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
+    if constexpr (any_record<element> && !fields_found) return mistake::no_such_field;
+    constexpr mistake found = diagnose_element<element>();
+    return found == mistake::none && !fields_found ? mistake::no_such_field : found;
   }
 
  private:
@@ -144,6 +181,7 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 
 template <class... Options>
 [[nodiscard]] auto batch(std::uint64_t size, Options... options) {
+  detail::check_batch_options<Options...>();
   if (size == 0)
     throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size}, options...);
@@ -152,6 +190,7 @@ template <class... Options>
 /// A batch of `size` samples over all ranks, with the options of `batch`.
 template <class... Options>
 [[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
+  detail::check_batch_options<Options...>();
   if (size == 0)
     throw error(errc::argument, "global_batch(0) holds no sample; give it at least 1").in_stage("batch");
   return detail::build_batch(detail::batch_builder<>{size, tail::keep, true}, options...);
