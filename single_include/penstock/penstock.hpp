@@ -27868,17 +27868,25 @@ namespace penstock::inline v0_1 {
 
 /// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many
 /// samples are asked for before their turn (files: `posix_fadvise`); after it, that many batches are
-/// prepared. An annotation: the sequence does not change.
+/// prepared. An annotation: the sequence does not change. More than 2^20 batches are `errc::argument` when
+/// the plan is opened.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
+  static constexpr std::uint64_t most_batches = std::uint64_t{1} << 20;
   std::uint64_t value{};
 
   void apply(run_options& options, bool after_batch) const {
-    if (after_batch)
-      options.depth = static_cast<std::size_t>(value) + 1;
-    else
+    if (!after_batch) {
       options.ahead = value;
+      return;
+    }
+    if (value > most_batches)
+      throw error(errc::argument,
+                  {"prefetch(", value, ") after batch holds that many batches; give it at most ",
+                   most_batches, ", or write it before batch, where it counts samples"})
+          .in_stage("prefetch");
+    options.depth = static_cast<std::size_t>(value) + 1;
   }
   [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
 };

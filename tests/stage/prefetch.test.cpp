@@ -43,3 +43,12 @@ TEST_CASE("stage/prefetch: before batch samples are asked for ahead, and the seq
   CHECK(values_of(ps::from(numbers(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) ==
         values_of(plan));
 }
+
+TEST_CASE("stage/prefetch: more batches than any machine holds are one sentence, samples are not held") {
+  const auto plan = ps::from(numbers(12));
+  for (const std::uint64_t many : {(std::uint64_t{1} << 20) + 1, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+    CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(many)).open(); }),
+               contains("after batch holds that many batches"));
+    CHECK(values_of(plan | ps::prefetch(many) | ps::batch(4)) == values_of(plan | ps::batch(4)));
+  }
+}
