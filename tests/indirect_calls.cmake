@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# That a chain of stages becomes one function is a fact to be tested, not a speed: the machine code of one
+# program is read, optimised whatever the other tests are.
+
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|aarch64")
+  return()
+endif()
+add_executable(penstock_test_disasm ${PROJECT_SOURCE_DIR}/bench/disasm/evaluate.cpp)
+target_link_libraries(penstock_test_disasm PRIVATE penstock::penstock penstock_dev_flags)
+target_compile_options(penstock_test_disasm PRIVATE -O3)
+target_compile_definitions(penstock_test_disasm PRIVATE NDEBUG)
+add_test(NAME no_indirect_calls
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_indirect_calls.py
+                 $<TARGET_FILE:penstock_test_disasm> ^slots_of_)
+set_tests_properties(no_indirect_calls PROPERTIES LABELS checks TIMEOUT 300)
