@@ -28001,7 +28001,8 @@ namespace penstock::inline v0_1 {
 ///
 /// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass *
 /// 2^32); what is left after `count` batches is not delivered in this epoch. A pass over the data that gives
-/// this rank nothing at all is an error.
+/// this rank nothing at all is an error. Where it stands behind `batch` does not matter: `take`, `skip` and
+/// `repeat` of batches count within one pass over the data, also where they are written after it.
 struct steps_stage {
   using penstock_part = steps_tag;
   static constexpr std::string_view stage_name = "steps";

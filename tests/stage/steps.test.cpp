@@ -4,6 +4,8 @@
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
@@ -52,6 +54,15 @@ TEST_CASE(
     std::sort(once.begin(), once.end());
     CHECK(once == std::vector<int>{1, 3, 5, 7, 9});
   }
+}
+
+TEST_CASE("stage/steps: take and skip of batches count within a pass, on either side of it") {
+  const auto batches = ps::from(numbers(10)) | ps::batch(2);
+  const auto expected = std::vector<std::vector<int>>{{2, 3}, {4, 5}, {2, 3}};
+  CHECK(batches_of(batches | ps::skip(1) | ps::take(2) | ps::steps(3)) == expected);
+  CHECK(batches_of(batches | ps::skip(1) | ps::steps(3) | ps::take(2)) == expected);
+  CHECK(batches_of(batches | ps::steps(3) | ps::skip(1) | ps::take(2)) == expected);
+  CHECK((batches | ps::steps(3) | ps::take(2)).open().steps_per_epoch() == 3);
 }
 
 TEST_CASE("stage/steps: without it a filter on several ranks is refused by name, with it it is not") {
