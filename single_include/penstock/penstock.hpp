@@ -18156,7 +18156,7 @@ template <class Context>
 struct facts_list<Context> {
   template <class F>
   static void each(const F&) {}
-  template <class F, class Tuple, std::size_t I>
+  template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F&, const Tuple&) {}
 };
 template <class Context, class Stage, class... Rest>
@@ -18220,6 +18220,11 @@ template <class Source, class... Stages>
   else
     text += "host";
   return text + "\n";
+}
+/// The same for a source alone.
+template <source Source>
+[[nodiscard]] std::string describe(const Source& source) {
+  return describe(plan<Source>(source));
 }
 
 }  // namespace penstock::inline v0_1
@@ -18530,7 +18535,12 @@ template <class Source, class... Stages>
         seed);
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
-    chain.evaluate({0, index}, worker, sink, untimed{});
+    try {
+      chain.evaluate({0, index}, worker, sink, untimed{});
+    } catch (error& e) {
+      e.at_position({0, index});
+      throw;
+    }
     return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }

@@ -42,3 +42,10 @@ TEST_CASE("run/describe: fields one by one, and the move more behind a filter") 
   CHECK_THAT(text, contains("1 move more, from a chunk"));
   CHECK_THAT(text, contains("device: simulated accelerator"));
 }
+
+TEST_CASE("run/describe: a source alone") {
+  CHECK(describe(ps::from(numbers(3))) ==
+        "  from(3 samples in memory)                      indexed\n"
+        "keeps: indexed deterministic resumable elastic lockstep\n"
+        "device: host\n");
+}

@@ -2,10 +2,12 @@
 
 #include <penstock/run/peek.hpp>
 
+#include <penstock/codec/integer.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 
@@ -32,4 +34,10 @@ TEST_CASE("run/peek: beyond the end, dropped, and an empty source are said, not 
   CHECK_THAT(peek(ps::from(numbers(3)) | ps::filter([](int) { return false; })),
              contains("dropped by a filter"));
   CHECK_THAT(peek(ps::from(numbers(0))), contains("beyond the end"));
+}
+
+TEST_CASE("run/peek: an error of the chain says where it was") {
+  const auto bad = ps::from(std::vector<std::string>{"1", "x"}) | ps::decode<ps::integer>;
+  CHECK_THAT(peek(bad), contains("  1\n"));
+  CHECK_THAT(error_of([&] { (void)peek(bad, 1); }), contains("[stage decode<integer>, position 0:1]"));
 }

@@ -5,6 +5,7 @@
 #include <penstock/run/column_set.hpp>
 #include <penstock/run/direct_feed.hpp>
 #include <penstock/run/parts.hpp>
+#include <penstock/source/concepts.hpp>
 
 #include <cstdint>
 #include <string>
@@ -64,7 +65,7 @@ template <class Context>
 struct facts_list<Context> {
   template <class F>
   static void each(const F&) {}
-  template <class F, class Tuple, std::size_t I>
+  template <class F, class Tuple, std::size_t I = 0>
   static void walk(const F&, const Tuple&) {}
 };
 template <class Context, class Stage, class... Rest>
@@ -128,6 +129,11 @@ template <class Source, class... Stages>
   else
     text += "host";
   return text + "\n";
+}
+/// The same for a source alone.
+template <source Source>
+[[nodiscard]] std::string describe(const Source& source) {
+  return describe(plan<Source>(source));
 }
 
 }  // namespace penstock::inline v0_1

@@ -132,7 +132,12 @@ template <class Source, class... Stages>
         seed);
     typename decltype(chain)::worker worker;
     detail::innermost(worker).binding = &binding;
-    chain.evaluate({0, index}, worker, sink, untimed{});
+    try {
+      chain.evaluate({0, index}, worker, sink, untimed{});
+    } catch (error& e) {
+      e.at_position({0, index});
+      throw;
+    }
     return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
