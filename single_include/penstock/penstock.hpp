@@ -8180,11 +8180,20 @@ class evaluator {
     try {
       p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
                        static_cast<std::size_t>(part.valid));
-    } catch (slot_error& e) {
+    } catch (const slot_error& e) {
+      slot_error found = e;
+      p.columns.choose_lead(static_cast<std::size_t>(part.valid));  // an odd first one is not the measure
       try {
-        throw std::move(e.what);
+        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                         static_cast<std::size_t>(part.valid), true);
+      } catch (const slot_error& better) {
+        found = better;
+      } catch (...) {  // memory is short: the first one then
+      }
+      try {
+        throw std::move(found.what);
       } catch (...) {
-        note_failure(p, e.slot, p.index(e.slot));
+        note_failure(p, found.slot, p.index(found.slot));
       }
     } catch (...) {
       p.fail(part.first, std::current_exception());
