@@ -18,6 +18,7 @@
 #include "support/engine_test.hpp"
 #include "support/test_data.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <ranges>
@@ -225,6 +226,27 @@ TEST_CASE("run/run: asking while holding every batch says how many and what to d
       CHECK(values_of(*next)[0] == depth * 5);
     }
   }
+}
+
+TEST_CASE("run/run: the same threads serve every epoch, and begin the next one before it is asked for") {
+  const penstock_test::deadline guard("epochs");
+  static std::atomic<int> threads{0};
+  std::atomic<std::uint64_t> evaluated{0};
+  const auto noted = ps::map([&evaluated](std::uint64_t x) {
+    static thread_local const int number = ++threads;
+    static_cast<void>(number);
+    ++evaluated;
+    return x;
+  });
+  auto run = (ps::generated(60, identity) | noted | ps::batch(10) | ps::workers(2)).open();
+  for (auto epoch : run.epochs(5)) {
+    for (auto&& b : epoch)
+      if (b.step() == 5 && epoch.number() < 4)  // the last one: what comes now is of the next epoch
+        while (evaluated <= 60 * (epoch.number() + 1)) std::this_thread::yield();
+  }
+  CHECK(evaluated == 300);
+  CHECK(threads >= 1);
+  CHECK(threads <= 2);
 }
 
 TEST_CASE("run/run: an exception in the loop's body, a break, and a move of the run") {
