@@ -28,4 +28,11 @@ step() {
 }
 step "$programs/pack_webdataset" --input "$input" --output "$shards"
 step "$programs/train_fashion_mnist" --shards "$shards" --checkpoint "$checkpoint" --epochs 1
-step "$programs/train_fashion_mnist" --shards "$shards" --checkpoint "$checkpoint" --epochs 2
+step "$programs/train_fashion_mnist" --shards "$shards" --checkpoint "$checkpoint" --epochs 2 |
+  tee build/demo/second_start.log
+
+accuracy=$(sed -n 's/.*test accuracy \([0-9.]*\).*/\1/p' build/demo/second_start.log | tail -n 1)
+if ! awk -v found="${accuracy:-0}" 'BEGIN { exit !(found >= 0.85) }'; then
+  echo "a test accuracy of ${accuracy:-nothing}, where this model reaches 0.85 and more" >&2
+  exit 1
+fi
