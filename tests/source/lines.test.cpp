@@ -205,6 +205,25 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
   CHECK(ps::lines(path).fingerprint() != mark);
 }
 
+TEST_CASE("source/lines: a file that is cut off while its lines are read is an error") {
+  using namespace lines_test;
+  const penstock_test::temp_dir dir;
+  std::string content;
+  for (int i = 0; i < 20'000; ++i) content += "a line of twenty-six bytes\n";
+  const auto path = written(dir / "x.txt", content);
+  const auto source = ps::lines(path);
+  const auto reader = source.open();
+  decltype(source.open())::worker worker;
+  const auto cut = error_of([&] {
+    reader.evaluate({0, 15'000}, worker, [&](std::string_view line) {
+      std::filesystem::resize_file(path, 100);
+      CHECK(*static_cast<const volatile char*>(line.data()) == '\0');  // would end the process unguarded
+    });
+  });
+  CHECK(cut.code == ps::errc::io);
+  CHECK_THAT(cut.line, contains("x.txt") && contains("cut off or changed") && contains("offset"));
+}
+
 TEST_CASE("source/lines: real texts") {
   using namespace lines_test;
   const auto folder = penstock_test::test_data("tokens");

@@ -172,8 +172,7 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
   const std::string path = (dir / "a").string();
   for (const bool checked : {false, true}) {
     std::ofstream(path, std::ios::binary) << std::string(64 * page(), 'x');
-    const auto session =
-        penstock::mapped_file({path.c_str()}, {.checked = checked, .guarded = true}).connect();
+    const auto session = penstock::mapped_file({path.c_str()}, {.checked = checked}).connect();
     std::atomic<int> begun{0}, errors{0}, wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -229,7 +228,7 @@ TEST_CASE("storage/sigbus_guard: a sample of a shard that is cut while it is rea
   penstock_test::raw_tar tar;
   for (int i = 0; i < 20; ++i) tar.member("k" + std::to_string(i) + ".bin", std::string(3 * page(), 'x'));
   tar.end().save(path);
-  const penstock::webdataset data(penstock::mapped_file({path.c_str()}, {.guarded = true}));
+  const penstock::webdataset data(penstock::mapped_file({path.c_str()}));
   const auto reader = data.open();
   decltype(data.open())::worker worker;
   int good = 0;

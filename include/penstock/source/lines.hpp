@@ -235,9 +235,8 @@ class line_source {
 /// passing up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
 /// Throws `errc::argument` when there is no line at all; `errc::io` for a file that cannot be read, or was
-/// changed after the plan was made. Errors of the stages behind get file, offset and line. A file that
-/// shrinks while it is mapped ends the process, unless `lines(mapped_file(paths, {.guarded = true}))` is
-/// asked for.
+/// changed after the plan was made. Errors of the stages behind get file, offset and line. For a file
+/// that shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};

@@ -40,8 +40,9 @@ struct mapped_file_options {
   bool checked = false;
   /// SIGBUS from a file that has shrunk becomes errc::io: see `sigbus_guard`, whose handler is put into the
   /// process at the first mapping. One load for each view and each `confirm`; with `checked` a third system
-  /// call in `confirm`, and nothing is left that is not noticed.
-  bool guarded = false;
+  /// call in `confirm`, and nothing is left that is not noticed. Without it a file that shrinks ends the
+  /// process.
+  bool guarded = true;
 };
 
 /// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
@@ -49,11 +50,11 @@ struct mapped_file_options {
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings
 /// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
-/// mapped: the system then ends the process with SIGBUS when the lost part is touched, which a library cannot
-/// turn into an error without taking the process's signal handler. Where that may happen use `checked`, which
-/// leaves the time between the look and the use; `guarded`, which takes the handler and sees whole pages
-/// only;
-/// both, which leave nothing; or `file`, which leaves nothing and takes no handler.
+/// mapped: the system sends SIGBUS when the lost part is touched, and ends the process where nobody takes it.
+/// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
+/// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
+/// that is not noticed. `file`
+/// leaves nothing either, and takes no handler.
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 template <class = void>
