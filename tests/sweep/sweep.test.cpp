@@ -8,9 +8,12 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/source/lines.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/source/webdataset_stream.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
@@ -31,10 +34,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <new>
 #include <stdexcept>
@@ -43,7 +48,11 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace ps = penstock;
@@ -70,8 +79,9 @@ class countdown {
   std::atomic<bool> fired_{false};
 };
 
-countdown allocations, thread_starts, calls, reads;
+countdown allocations, thread_starts, calls, reads, system_calls;
 std::atomic<bool> reads_come_short{false};  // the one that would fail gives half of what was asked for
+std::atomic<bool> interrupted{false};       // calls of the system that fail were only interrupted
 std::atomic<std::int64_t> live{0};
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -121,9 +131,71 @@ void release(void* memory) noexcept {
 
 // The sanitizers have functions of their own under these names.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
+
+/// The function of the C library that stands behind one of those below.
+template <class Function>
+Function* behind(const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+/// Whether this call of the system works; else errno says why it does not.
+bool works(bool transfers) noexcept {
+  if ((interrupted && !transfers) || system_calls.pass()) return true;
+  errno = interrupted ? EINTR : EIO;
+  return false;
+}
+
+}  // namespace
+
+extern "C" ssize_t read(int descriptor, void* into, std::size_t size) {
+  static const auto real = behind<ssize_t(int, void*, std::size_t)>("read");
+  return works(true) ? real(descriptor, into, size) : -1;
+}
+extern "C" ssize_t preadv(int descriptor, const iovec* parts, int count, off_t offset) {
+  static const auto real = behind<ssize_t(int, const iovec*, int, off_t)>("preadv");
+  return works(true) ? real(descriptor, parts, count, offset) : -1;
+}
+extern "C" ssize_t write(int descriptor, const void* bytes, std::size_t size) {
+  static const auto real = behind<ssize_t(int, const void*, std::size_t)>("write");
+  return works(true) ? real(descriptor, bytes, size) : -1;
+}
+extern "C" int open(const char* path, int flags, ...) {
+  static const auto real = behind<int(const char*, int, ...)>("open");
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    std::va_list more;
+    va_start(more, flags);
+    mode = va_arg(more, mode_t);
+    va_end(more);
+  }
+  return works(false) ? real(path, flags, mode) : -1;
+}
+extern "C" int fstat(int descriptor, struct stat* found) noexcept {
+  static const auto real = behind<int(int, struct stat*)>("fstat");
+  return works(false) ? real(descriptor, found) : -1;
+}
+extern "C" int stat(const char* path, struct stat* found) noexcept {
+  static const auto real = behind<int(const char*, struct stat*)>("stat");
+  return works(false) ? real(path, found) : -1;
+}
+extern "C" int fsync(int descriptor) {
+  static const auto real = behind<int(int)>("fsync");
+  return works(false) ? real(descriptor) : -1;
+}
+extern "C" int rename(const char* old_path, const char* new_path) noexcept {
+  static const auto real = behind<int(const char*, const char*)>("rename");
+  return works(false) ? real(old_path, new_path) : -1;
+}
+extern "C" void* mmap(void* where, std::size_t size, int protection, int flags, int descriptor,
+                      off_t offset) noexcept {
+  static const auto real = behind<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
+  return descriptor < 0 || works(false) ? real(where, size, protection, flags, descriptor, offset)
+                                        : MAP_FAILED;
+}
 extern "C" ssize_t pread(int descriptor, void* into, std::size_t size, off_t offset) {
   using function = ssize_t (*)(int, void*, std::size_t, off_t);
   static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pread"));
+  if (!works(true)) return -1;
   if (!reads.pass()) {
     if (!reads_come_short) {
       errno = EIO;
@@ -366,6 +438,85 @@ TEST_CASE("sweep: every read fails or comes short in turn") {
     }
     reads_come_short = false;
   }
+}
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
+
+/// Lets each call of the system fail in turn, then be interrupted in turn, which is no failure.
+template <class Make, class Prepare>
+std::uint64_t sweep_system_calls(Make make, Prepare prepare) {
+  const std::uint64_t points = sweep(system_calls, make, prepare);
+  prepare();
+  bool whole = false;
+  const std::string expected = sequence_of(make(), whole);
+  CHECK(whole);
+  interrupted = true;
+  for (std::int64_t n = 1;; ++n) {
+    INFO("interruption number " << n);
+    prepare();
+    system_calls.arm(n);
+    const std::string seen = sequence_of(make(), whole);
+    system_calls.disarm();
+    CHECK(whole);
+    CHECK(seen == expected);
+    if (!system_calls.fired() || !whole) break;
+  }
+  interrupted = false;
+  return points;
+}
+
+}  // namespace
+
+TEST_CASE("sweep: every call of the system fails or is interrupted in turn") {
+  const penstock_test::deadline guard("calls of the system fail", std::chrono::seconds(250));
+  const shards here;
+  const auto leave = [] {};
+  const auto remove = [&] { here.remove_indexes(); };
+  std::uint64_t points = 0;
+  const auto test = [&](const char* name, std::uint64_t least, auto make, auto prepare) {
+    INFO(name);
+    const std::uint64_t found = sweep_system_calls(make, prepare);
+    CHECK(found >= least);
+    points += found;
+  };
+  test(
+      "shards without indexes", 30, [&] { return here.plan(); }, remove);
+  test(
+      "shards", 10, [&] { return here.plan(); }, leave);
+  for (const auto& entry : std::filesystem::directory_iterator(here.folder.path()))
+    CHECK_THAT(entry.path().filename().string(), !penstock_test::contains(".tmp"));
+  const auto size = [](const auto& r) { return static_cast<int>(ps::get<"txt">(r).size()); };
+  test(
+      "a stream", 8,
+      [&] {
+        return ps::webdataset_stream((here.folder / "s{0..1}.tar").string()) | ps::fields<"txt"> |
+               ps::decode<ps::field<"txt", ps::text>> | ps::map(size) | ps::batch(3) | ps::workers(2);
+      },
+      leave);
+
+  const penstock_test::temp_dir other;
+  for (int i = 0; i < 4; ++i)
+    std::ofstream(other / (std::to_string(i) + ".txt"))
+        << std::string(static_cast<std::size_t>(10 + i), 'y') << "\nand another line\n";
+  test(
+      "lines", 6,
+      [&] {
+        return ps::lines((other / "{0..3}.txt").string()) |
+               ps::map([](std::string_view line) { return static_cast<int>(line.size()); }) | ps::batch(3) |
+               ps::workers(2);
+      },
+      leave);
+  test(
+      "a folder", 6,
+      [&] {
+        return ps::directory(other.path().string()) | ps::decode<ps::field<"bytes", ps::text>> |
+               ps::map([](const auto& r) { return static_cast<int>(ps::get<"bytes">(r).size()); }) |
+               ps::batch(3) | ps::workers(2);
+      },
+      leave);
+  WARN(points << " calls of the system failed");
 }
 #endif
 
