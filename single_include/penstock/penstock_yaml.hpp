@@ -251,12 +251,14 @@ class energon_reader {
     if (leads_out) fail(at, "names a shard outside of the dataset's folder: '" + std::string(name) + "'");
   }
 
-  /// The texts of a list, their braces expanded: at most `most`, which are counted before any is made. A few
-  /// bytes of braces stand for more names than there is memory, and for more than there can be shards.
+  /// The texts of a list, their braces expanded: at most `most` and at most 64 MiB, which are counted before
+  /// any is made. A few bytes of braces stand for more names than there is memory, and for more than there
+  /// can be shards.
   [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key,
                                                std::uint64_t most) const {
     if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");
     std::vector<std::string> made;
+    std::uint64_t text = 0;
     for (const yaml_node& one : list.items) {
       if (one.what != yaml_node::kind::text)
         fail(one, std::string("has a '") + key + "' with what is no name");
@@ -265,6 +267,9 @@ class energon_reader {
         if (made.size() + foreseen.count() > most)
           throw error(errc::format, {"the description's '", key, "' stands for more than ", most,
                                      " names, far more than the dataset has shards"});
+        text += foreseen.text();
+        if (text > most_bytes)
+          throw error(errc::format, {"the description's '", key, "' stands for more than 64 MiB of names"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
       } catch (const error& e) {  // an argument to that function; here bytes of a file
         throw error(errc::format, e.message()).in_file(path_).at_offset(one.offset);

@@ -172,4 +172,8 @@ TEST_CASE("source/energon: metadata that lies is one error with its file and off
   check("split.yaml", {"split_parts: {train: [" + longer + "]}\n", "far more than the dataset has shards"});
   check("split.yaml", {"split_parts: {train: [a-0.tar]}\nexclude: [" + longer + ", " + longer + "]\n",
                        "'exclude' stands for more than"});
+  // 280,000 names of 400 characters.
+  const std::string wide = "'{0..5}{0..5}{0..5}{0..5}{0..5}{0..5}{0..5}" + std::string(400, 'x') + "'";
+  check("split.yaml",
+        {"split_parts: {train: [a-0.tar]}\nexclude: [" + wide + "]\n", "more than 64 MiB of names"});
 }
