@@ -5041,13 +5041,16 @@ class flexible_column {
   void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
   void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
   /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
-  /// several the first. Cost: slots times slots, at worst.
+  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
   void choose_lead(std::size_t valid) noexcept {
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < valid && most < valid - i; ++i) {
-      if (is_blank(i)) continue;
+    std::array<std::size_t, 64> tried{};
+    std::size_t shapes = 0, most = 0;
+    for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
+      const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
+      if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
+      tried[shapes++] = i;
       std::size_t same = 0;
-      for (std::size_t j = i; j < valid; ++j) same += !is_blank(j) && fit_together(shape_at(i), shape_at(j));
+      for (std::size_t j = i; j < valid; ++j) same += fits(j);
       if (same > most) {
         most = same;
         lead_ = i;
@@ -21812,8 +21815,7 @@ struct mapped_file_options {
 /// mapped: the system sends SIGBUS when the lost part is touched, and ends the process where nobody takes it.
 /// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
 /// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
-/// that is not noticed. `file`
-/// leaves nothing either, and takes no handler.
+/// that is not noticed. `file` leaves nothing either, and takes no handler.
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 template <class = void>

@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
+#include "support/deadline.hpp"
 
 #include <array>
 #include <vector>
@@ -64,6 +65,29 @@ TEST_CASE("run/column: stacked values go aside until the shape is known, then in
     CHECK(e.slot == 1);
     CHECK(e.what.code() == ps::errc::shape);
   }
+}
+
+TEST_CASE("run/column: the shape that most slots have is the measure, found soon among many") {
+  const deadline guard("the lead of many shapes");
+  fixture f;
+  stacked column(f.device, f.account);
+  const auto odd_one = [&](std::size_t slots) {
+    column.choose_lead(slots);
+    try {
+      column.finish(0, slots, slots, true);
+    } catch (const ps::slot_error& e) {
+      return e.slot;
+    }
+    return std::uint64_t{slots};
+  };
+  column.begin(100);
+  for (std::size_t i = 0; i < 100; ++i)
+    column.write(i, std::vector<int>(i < 70 && i >= 40 ? 5 : i < 30 ? 4 : 6));
+  CHECK(odd_one(100) == 0);  // forty are of six
+  column.begin(300'000);
+  for (std::size_t i = 0; i < 300'000; ++i)
+    column.write(i, ps::tensor_view<const int>(nullptr, ps::extents(i, std::uint64_t{0})));
+  CHECK(odd_one(300'000) == 1);  // all differ
 }
 
 TEST_CASE("run/column: rows are moved between blocks, in place or aside") {

@@ -193,8 +193,7 @@ extern "C" void* mmap(void* where, std::size_t size, int protection, int flags, 
                                         : MAP_FAILED;
 }
 extern "C" ssize_t pread(int descriptor, void* into, std::size_t size, off_t offset) {
-  using function = ssize_t (*)(int, void*, std::size_t, off_t);
-  static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pread"));
+  static const auto real = behind<ssize_t(int, void*, std::size_t, off_t)>("pread");
   if (!works(true)) return -1;
   if (!reads.pass()) {
     if (!reads_come_short) {
@@ -207,8 +206,8 @@ extern "C" ssize_t pread(int descriptor, void* into, std::size_t size, off_t off
 }
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) noexcept {
-  using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_create"));
+  static const auto real =
+      behind<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
   return thread_starts.pass() ? real(thread, attributes, start, argument) : 11;  // EAGAIN
 }
 #endif
