@@ -124,22 +124,22 @@ class record {
 };
 
 void train(arguments& given) {
-  MPI_Comm all = MPI_COMM_WORLD;
   const std::string shards = given.text("shards"), checkpoint = given.text("checkpoint");
   const std::uint64_t epochs = given.number("epochs", 1), global = given.number("global-batch", 100);
-  const std::uint64_t window = given.number("window", 8), copies = given.number("replicate", 1);
-  const auto workers = static_cast<unsigned>(given.number("workers", 1));
+  const std::uint64_t shards_ahead = given.number("window", 8), copies = given.number("replicate", 1);
+  const auto threads = static_cast<unsigned>(given.number("workers", 1));
   const std::string record_path = given.text("record", "");
   const std::chrono::milliseconds step_takes(given.number("step-ms", 0));
   given.done();
 
+  MPI_Comm all = MPI_COMM_WORLD;
   // One process lists the shards and looks at their indexes; all get what it found.
   const ps::world here = ps::mpi::world_of(all);
   const ps::manifest listed = ps::mpi::on_first_rank(all, [&] { return ps::webdataset(shards).manifest(); });
   const auto loader = ps::webdataset(listed) | ps::fields<"npy", "cls"> |
                       ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
-                      ps::shuffle(7, ps::window(window)) | ps::shard(here, ps::replicate(copies)) |
-                      ps::global_batch(global) | ps::workers(workers);
+                      ps::shuffle(7, ps::window(shards_ahead)) | ps::shard(here, ps::replicate(copies)) |
+                      ps::global_batch(global) | ps::workers(threads);
   ps::mpi::agree(all, loader);
 
   numbers model;

@@ -5,7 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")"
 export PYTHONDONTWRITEBYTECODE=1
 status=0
-for check in check_headers check_rooms check_umbrellas check_tests check_length check_reference check_style check_version; do
+for check in check_headers check_rooms check_umbrellas check_tests check_length check_reference header_examples check_style \
+  check_version; do
   python3 "$check.py" || status=1
 done
 exit "$status"

@@ -41,7 +41,7 @@ MAIN = HEAD + """int main() {
 
 
 def squeeze(text):
-    return re.sub(r"\s+", "", text)
+    return re.sub(r"\s+|^\s*///", "", text, flags=re.MULTILINE)
 
 
 def sentences():

@@ -85,6 +85,8 @@ def declared_in(header):
         opened = re.match(r"\s*(?:inline )?namespace\s+([\w:\s]*)\{", bare)
         outer = bool(spaces) and depth == len(spaces) and not any("detail" in s for s in spaces)
         if opened:
+            if block:
+                yield number, re.search(r"(\w+)\s*$", opened.group(1)).group(1), block, bare.strip()
             for _ in range(bare.count("{")):
                 spaces.append(opened.group(1))
             documented, block = False, []
@@ -123,18 +125,22 @@ def cell(text):
 
 
 def told_in(block):
-    """A doc block as (sentences, members): indented lines are members with what they do, or code, which the
-    examples show instead."""
-    prose, members = [], []
+    """A doc block as (sentences, members, code): lines at two or three blanks are members with what they do,
+    those at four an example."""
+    prose, members, code = [], [], []
+    in_code = False
     for line in block:
         member = re.match(r"\s{2,3}(\S.*?\S|\S)\s{2,}(\S.*)", line)
-        if member:
+        in_code = line.startswith("    ") and (in_code or line[4] != " ")
+        if in_code:
+            code.append(line[4:])
+        elif member:
             members.append([member.group(1), member.group(2)])
         elif line.startswith("     ") and members:
             members[-1][1] += " " + line.strip()
         elif not line.startswith("   "):
             prose.append(line.strip())
-    return " ".join(" ".join(prose).split()), members
+    return " ".join(" ".join(prose).split()), members, code
 
 
 def made_of_headers(room):
@@ -154,23 +160,25 @@ def made_of_headers(room):
         note = "" if component == "core" else f" (component `penstock::{component}`)"
         lines += [f"### `{name}`{note}", "", "| name | what it is |", "|---|---|"]
         longer = []
-        for public, prose, members, declaration in found:
+        for public, prose, members, code, declaration in found:
             first = re.match(r".*?\.(?=\s|$)", prose)
             short = prose if len(prose) <= 260 or not first else first.group(0)
-            if short != prose or members:
-                longer.append((public, prose, members))
+            if short != prose or members or code:
+                longer.append((public, prose, members, code))
             if not short and f"{public}_stage" in seen:
                 short = f"Makes a `{public}_stage`."
             declared = re.sub(r"\s*[{=;].*", "", without_templates(declaration))
             lines.append(f"| `{public}` | {cell(short) if short else '`' + cell(declared) + '`'} |")
         lines.append("")
-        for public, prose, members in longer:
+        for public, prose, members, code in longer:
             rest = [part.strip() for part in LABEL.split(prose) if part.strip()]
             lines += [f"**`{public}`.** {rest[0] if rest else ''}", ""]
             lines += [f"* {part}" for part in rest[1:]]
             lines += [f"* `{what}`: {does}" for what, does in members]
             if rest[1:] or members:
                 lines.append("")
+            if code:
+                lines += [f"<!-- in include/penstock/{name} -->", "```cpp", *code, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -17,6 +17,7 @@ class made_up_shards {
  public:
   explicit made_up_shards(const std::string& name, std::uint64_t shards, std::uint64_t samples_per_shard)
       : before_(std::filesystem::current_path()), place_(before_ / ("made_up_shards_" + name)) {
+    std::filesystem::remove_all(place_);  // what a killed one left
     std::filesystem::create_directories(place_);
     std::filesystem::current_path(place_);
     penstock::shard_writer out("train-%04d.tar", {.maxcount = samples_per_shard});

@@ -47,11 +47,19 @@ asio::awaitable<std::uint64_t> sum_of(asio::io_context& io, std::uint64_t sample
   }
 }
 
+asio::awaitable<std::uint64_t> sum_of_three_epochs(asio::io_context& io) {
+  ps::async_run batches(io, loader(100).open(), 3);
+  std::uint64_t sum = 0;
+  while (auto batch = co_await batches.next())
+    for (const std::uint64_t x : *batch) sum += x;
+  co_return sum;
+}
+
 }  // namespace
 
 int main() {
   asio::io_context io;
-  std::uint64_t train = 0, validate = 0;
+  std::uint64_t train = 0, validate = 0, plain = 0;
   const auto into = [](std::uint64_t& result) {
     return [&result](std::exception_ptr what, std::uint64_t sum) {
       if (what) std::rethrow_exception(what);
@@ -60,8 +68,9 @@ int main() {
   };
   asio::co_spawn(io, sum_of(io, 1000), into(train));
   asio::co_spawn(io, sum_of(io, 100), into(validate));
+  asio::co_spawn(io, sum_of_three_epochs(io), into(plain));
   io.run();
   std::printf("%llu and %llu\n", static_cast<unsigned long long>(train),
               static_cast<unsigned long long>(validate));
-  return train == 2 * 499'500 && validate == 2 * 4950 ? 0 : 1;
+  return train == 2 * 499'500 && validate == 2 * 4950 && plain == 3 * 4950 ? 0 : 1;
 }

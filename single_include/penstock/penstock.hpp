@@ -3502,7 +3502,7 @@ struct world_options {
 /// of this rank.
 /// A value. docs/worlds.md has the launchers, their traps, and what goes with MPI.
 ///
-///     const auto here = penstock::world::from_environment();
+///     const auto here = world::from_environment();
 ///     auto loader = source | shuffle(7) | shard(here) | batch(256);
 struct world {
   std::uint64_t rank = 0;
@@ -3840,25 +3840,27 @@ struct any_sink {
 };
 
 /// A source of which any sample may be evaluated, from many threads, in any order.
+///
+/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
+/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
+/// What a reader may have besides is marked; where the sample at an index is another one in another epoch
+/// (`mix`), `key` and `will_need` take the whole position.
+///
 ///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
 ///   size()                        samples per epoch
 ///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
 ///   source_name                   how it is called in messages
 ///   describe()                    one line
 ///   fingerprint()                 changes when the dataset changes
-///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
-///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
-/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
-/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
-/// A reader may also have:
-///   key(index) -> std::string     the sample's key
-///   will_need(index)              a hint that the sample is read soon; never throws
-///   bytes_per_sample() -> u64     mean payload, for the choice of grains
-/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
-///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
-/// and the source may have
-///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
-///   sequence_text() -> text       the same in words, for messages
+///   sequence_fingerprint()        optional: of what determines an order of its own; `fingerprint` is of the data
+///   sequence_text()               optional: the same in words, for messages
+///   open() -> reader              what a run reads from
+///   reader::worker                what one worker keeps; default-constructible
+///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.will_need(index)       optional: a hint that the sample is read soon; never throws; may take a
+///                                 `reader::scout&`, what one thread keeps between hints
+///   reader.bytes_per_sample()     optional: mean payload, for the choice of grains
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -3878,13 +3880,15 @@ template <class S>
 inline constexpr bool source_renumbers = requires { requires S::renumbers; };
 }  // namespace detail
 
-/// A source that can only be read from its beginning, by one thread at a time.
+/// A source that can only be read from its beginning, by one thread at a time. One whose `seekable` is true
+/// can be resumed.
+///
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
-///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
-/// A source whose `seekable` is true can be resumed; its reader also has
-///   mark() -> source_mark         what was given of the shard at hand
-///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
+///   open() -> reader              what a run reads from
+///   reader.next(element&)         false at the end of the epoch
+///   reader.rewind(epoch)          back to the beginning, for another epoch; may throw
+///   reader.mark() -> source_mark  where seekable: what was given of the shard at hand
+///   reader.seek(epoch, mark)      where seekable: goes there; throws errc::state where there is no such place
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
@@ -4323,9 +4327,11 @@ struct cut_place {
 /// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
 ///
-///     const penstock::cut mine{.size = n, .global = 256 * world, .world = world, .rank = rank};
-///     for (std::uint64_t s = 0; s < mine.steps(); ++s)
-///       for (auto step = mine.at(s); std::uint64_t slot : slots_of(step)) load(step[slot]);
+///     const cut mine{.size = n, .global = 256 * world_size, .world = world_size, .rank = rank};
+///     for (std::uint64_t s = 0; s < mine.steps(); ++s) {
+///       const auto step = mine.at(s);
+///       for (std::uint64_t slot = 0; slot < step.valid(); ++slot) load(step[slot]);
+///     }
 struct cut {
   std::uint64_t size = 0;    ///< positions per epoch
   std::uint64_t global = 1;  ///< positions per global step
@@ -11031,8 +11037,12 @@ namespace penstock::inline v0_1 {
 /// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
 /// sample.
 ///
-///     any_loader<my_batch> make_loader() {                        // in loader.cpp
-///       return {from(samples) | batch(32), [](auto& b) { return my_batch{b.values()}; }};
+///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
+///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
+///       const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
+///       return {generated(samples, make) | shuffle(7) | batch(32), [](auto& b) {
+///                 return my_batch{get<"value">(b), get<"label">(b)};
+///               }};
 ///     }
 template <class Batch>
 class any_loader {
@@ -11201,7 +11211,10 @@ namespace penstock::inline v0_1 {
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
 ///     bar.begin(run.counters());
-///     for (auto&& b : epoch) { step(b); bar.tick([&] { return run.counters(); }); }
+///     for (auto&& b : run.epoch(3)) {
+///       train(b);
+///       bar.tick([&] { return run.counters(); });
+///     }
 ///     bar.finish(run.counters());
 template <class = void>
 class basic_progress {
@@ -11590,9 +11603,9 @@ using recorded_run = basic_recorded_run<>;
 /// The format is the JSON of the Trace Event Format (Chromium); times are those of the steady clock, so that
 /// the files of several ranks on one machine fit together.
 ///
-///     ps::timeline trace;
+///     timeline trace;
 ///     auto run = (loader | trace).open();
-///     ...
+///     for (auto&& b : run.epoch(0)) train(b);
 ///     trace.write("trace.json");
 template <class = void>
 class basic_timeline {
@@ -11728,7 +11741,7 @@ std::string percent(double share) {
 /// `std::bad_alloc` only.
 ///
 ///     const auto why = judge(run.counters());
-///     if (why.limit == bottleneck::io) ...
+///     if (why.limit == bottleneck::io) std::cerr << why.advice;
 template <class = void>
 [[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = since(counters, before);
@@ -12286,7 +12299,7 @@ namespace penstock::inline v0_1 {
 /// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
 /// and is not checked.
 ///
-///     const penstock::permutation shuffled(50'000, 7);
+///     const permutation shuffled(50'000, 7);
 ///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
 ///
 /// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
@@ -13027,7 +13040,7 @@ struct weight_knot {
 /// A weight may be 0 at some knots: until a source comes in, without limit; after it has given samples, for
 /// at most two of the sources. A weight of 1e-6 is nearly 0 and always allowed.
 ///
-///     weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}})
+///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
 class weight_schedule {
  public:
   weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
@@ -15112,7 +15125,7 @@ struct shard_fn {
 /// not below world_size, or r does not divide it.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
-///     auto loader = source | shuffle(7) | shard(rank, size, replicate(2)) | batch(256);
+///     auto in_pairs = source | shuffle(7) | shard(rank, world_size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1
@@ -15444,7 +15457,7 @@ struct shuffle_fn {
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
 /// threads.
 ///
-///     auto loader = webdataset(path) | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
+///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 
@@ -15877,7 +15890,7 @@ struct split_by_key_fn {
 ///
 ///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
 ///       return std::string(key.substr(0, key.find('/')));
-///     }, "/data/train");
+///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, 7) | shuffle(1);
 ///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
 inline constexpr detail::split_by_key_fn split_by_key{};
@@ -16086,7 +16099,7 @@ struct subset_fn {
 /// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
 /// samples, and where positions change from epoch to epoch. Free for all threads.
 ///
-///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "/data/train");
+///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
@@ -16384,7 +16397,7 @@ struct weighted_fn {
 /// Throws `error(errc::argument)` as `subset`, and for a weight that is negative, NaN or without end, with
 /// its sample; for weights that are all 0, and whole ones whose sum is 2^63 or more. Free for all threads.
 ///
-///     auto loader = source | weighted(weights, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
+///     auto loader = source | weighted(importance, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
@@ -17657,7 +17670,7 @@ class derived_index {
 /// is cut or damaged, is of a newer version, or has values of another type. That it is one of the dataset is
 /// checked where it is used.
 ///
-///     const auto label = open_derived<std::int64_t>("/data/train/label.penstock-values");
+///     const auto label = open_derived<std::int64_t>("derived/label.penstock-values");
 template <derived_value T>
 [[nodiscard]] derived_index<T> open_derived(const std::string& path) {
   auto opened = detail::values_file::open(path);
@@ -18062,9 +18075,9 @@ inline constexpr bool derivable_stage =
 /// and f throw; `errc::io` where the file cannot be written; `errc::format` where there is a file that is no
 /// derived index, or of a newer version or of another type; `errc::argument` where it is of another name.
 ///
-///     auto label = derive(source | fields<"cls"> | decode<integer>, "label",
-///                         [](std::int64_t n) { return n; }, "/data/train");
-///     auto loader = source | class_balanced(label, 7) | batch(256);
+///     auto label = derive(source | decode<field<"cls", integer>>, "label",
+///                         [](const auto& sample) { return get<"cls">(sample); }, "derived");
+///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, 7) | batch(64, ragged);
 template <class Source, class... Stages, class F>
 [[nodiscard]] auto derive(const plan<Source, Stages...>& p, std::string_view name, const F& f,
                           const std::string& path, const derive_options& options = {}) {
@@ -18516,7 +18529,7 @@ std::string sample_text(const V& sample) {
 /// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the
 /// first sample. For people: the text may change between versions. Throws what the chain throws.
 ///
-///     std::cout << peek(webdataset("train-{000..127}.tar") | fields<"jpg", "cls">);
+///     std::cout << peek(webdataset("train-{0000..0127}.tar") | fields<"txt", "cls">);
 template <class Source, class... Stages>
 [[nodiscard]] std::string peek(const plan<Source, Stages...>& p, std::uint64_t index = 0) {
   using plan_type = plan<Source, Stages...>;
@@ -20044,7 +20057,7 @@ class folder_blob {
 ///
 ///     auto images = directory("train", {.extensions = {"jpg", "jpeg"}});
 ///     auto names = images.classes();                               // {"cat", "dog"}: labels 0 and 1
-///     auto batches = images | decode<field<"bytes", jpeg>> | shuffle(seed) | batch(64);
+///     auto batches = images | decode<field<"bytes", identity>> | shuffle(seed) | batch(64);
 ///
 /// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight to its
 /// destination, and "label", the number of the first folder's name among all of them, sorted by their bytes;
@@ -22456,7 +22469,7 @@ struct mix_fn {
 /// `mixture` refuses.
 ///
 ///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
-///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world) | batch(256);
+///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world_size) | batch(256);
 inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1
@@ -24775,7 +24788,8 @@ struct file_options {
 
 /// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
 ///
-///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
+///     const file shards("train-{0000..0127}.tar");
+///     const file two({"a.tar", "b.tar"});
 ///
 /// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
 /// before `connect`.
@@ -25279,8 +25293,9 @@ template <unpacker... Unpack>
 
 /// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
 ///
-///     webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"))
-///     webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst", {.folder = "/fast/cache"})))
+///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
+///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
+///                                                                {.folder = "cache"})));
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
 /// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
@@ -26072,8 +26087,9 @@ struct webdataset_options {
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.
 ///
-///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
-///     webdataset(manifest)                          webdataset(mapped_file(paths), manifest)
+///     auto samples = webdataset("train-{0000..0127}.tar");
+///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
+///     auto at_once = webdataset(manifest_from_string(received));
 ///
 /// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
 /// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
@@ -26608,9 +26624,9 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 /// as a whole; `webdataset_pipe` is the same for pipes. Where shards are plain files, `webdataset` can do
 /// more: shuffle, go on with other ranks, read in parallel.
 ///
-///     webdataset_stream("train-{0000..0127}.tar")
-///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
-///     webdataset_pipe("-")                                                   what another program writes
+///     auto plain = webdataset_stream("train-{0000..0127}.tar");
+///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
+///     auto piped = webdataset_pipe("-");                            // what another program writes
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of local files, for
 /// `webdataset_pipe` also FIFOs and "-" for the standard input; the unpackers that may be needed, as template
@@ -26888,7 +26904,7 @@ consteval mistake wrong_to_zip() {
 /// The key is that of the first source. Threads: free for all. An error from a source says which one,
 /// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
 ///
-///     auto loader = zip<"image", "label">(tokens_of(a), from(labels)) | shuffle(7) | batch(256);
+///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   constexpr mistake wrong = detail::wrong_to_zip<Args...>();
@@ -26975,8 +26991,10 @@ struct ledger {
 /// What a plan does with bad samples: an annotation of which a plan has at most one, wherever it stands. Made
 /// by `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
 ///
-///     ... | bad_samples::skip(100) | batch(256)
-///     ... | bad_samples::replace(bad_samples::fraction(0.001), bad_samples::ledger("bad.jsonl")) | batch(256)
+///     auto labels = samples | decode<field<"cls", integer>>;
+///     auto fewer = labels | bad_samples::skip(100) | batch(256);
+///     auto as_many = labels | bad_samples::replace(bad_samples::fraction(0.001),
+///                                                  bad_samples::ledger("bad.jsonl")) | batch(256);
 ///
 /// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
 /// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
@@ -27095,8 +27113,12 @@ constexpr void check_batch_options() {
 /// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
 /// read forward, a number of ranks that does not divide G.
 ///
-///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
-///     ... | shard(world::from_environment()) | global_batch(4096)
+///     auto labels = samples | decode<field<"cls", integer>>;
+///     auto full = labels | batch(256, tail::drop);
+///     auto texts = samples | decode<field<"txt", text>> | batch(64, ragged);
+///     auto both = samples | decode<field<"txt", text>, field<"cls", integer>> |
+///                 batch(64, collate<"txt">(ragged));
+///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
 template <class... Policies>
 struct batch_stage {
   using penstock_part = batch_tag;
@@ -27437,7 +27459,7 @@ namespace penstock::inline v0_1 {
 /// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it
 /// stands before filter and unbatch. Cost: nothing.
 ///
-///     from(names) | enumerate | map([](auto r) { return get<"index">(r); })
+///     auto places = from(names) | enumerate | map([](auto r) { return get<"index">(r); });
 struct enumerate_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "enumerate";
@@ -27556,7 +27578,7 @@ template <open_sample S>
 /// is `optional<"name">`. Members that are not named are never read. Pointwise; keeps all five guarantees.
 /// Cost: a few comparisons of short names.
 ///
-///     webdataset("train-{000..127}.tar") | fields<"jpg;jpeg", "cls">
+///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
 template <member_name... Names>
 struct fields_stage {
   using penstock_part = pointwise_tag;
@@ -27693,7 +27715,7 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 /// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
-///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
+///     auto squares = from({1, 2, 3}) | map([](int x) { return x * x; });
 template <class F>
 struct map_stage {
   using penstock_part = pointwise_tag;
@@ -27791,7 +27813,7 @@ namespace penstock::inline v0_1 {
 /// an unfinished field the field is read for it and again where it lands. Cost: the call; behind the last
 /// decider a survivor is copied once more, in runs.
 ///
-///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
+///     auto long_ones = from(words) | filter([](std::string_view w) { return w.size() > 3; });
 template <class F>
 struct filter_stage {
   using penstock_part = decider_tag;
@@ -27981,7 +28003,7 @@ namespace penstock::inline v0_1 {
 /// keyed by (seed, epoch, ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
-///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
+///     auto loader = samples | shuffle_buffer(10'000) | decode<field<"cls", integer>> | batch(256);
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";
@@ -28094,7 +28116,7 @@ struct row_of<record<Fields...>> {
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
 /// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
 ///
-///     from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch        // 1, 2, 3
+///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {
   using penstock_part = expander_tag;
   static constexpr std::string_view stage_name = "unbatch";

@@ -256,12 +256,14 @@ inline std::string list_of(const std::vector<std::size_t>& processes) {
 /// Throws `error(errc::argument)` where MPI does not run or the thread may not call it, and `error(errc::io)`
 /// with MPI's own words where a call fails and the communicator returns errors (by default MPI ends the job).
 ///
-///     const auto here = ps::mpi::world_of(MPI_COMM_WORLD);
-///     const auto shards = ps::mpi::on_first_rank(
-///         MPI_COMM_WORLD, [] { return ps::webdataset("train-{0000..0127}.tar").manifest(); });
-///     const auto loader = ps::webdataset(shards) | ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(7) |
-///                         ps::shard(here) | ps::global_batch(4096);
-///     ps::mpi::agree(MPI_COMM_WORLD, loader);
+///     MPI_Comm all = MPI_COMM_WORLD;
+///     const world here = mpi::world_of(all);
+///     const manifest listed = mpi::on_first_rank(all, [&] { return webdataset(shards).manifest(); });
+///     const auto loader = webdataset(listed) | fields<"npy", "cls"> |
+///                         decode<field<"npy", npy<std::uint8_t>>, field<"cls", integer>> |
+///                         shuffle(7, window(shards_ahead)) | shard(here, replicate(copies)) |
+///                         global_batch(global) | workers(threads);
+///     mpi::agree(all, loader);
 namespace penstock::inline v0_1::mpi {
 
 /// How long to wait for the other processes where nothing else is said.
@@ -313,7 +315,8 @@ inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patien
 /// bytes.
 ///
 ///     auto batch = run.next();
-///     ps::mpi::stop_together(MPI_COMM_WORLD, batch.failure);
+///     mpi::stop_together(all, batch.failure);
+///     if (!batch) break;
 inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
                           std::chrono::milliseconds deadline = patience) {
   const detail::peers all(comm);
@@ -330,7 +333,9 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
 
 /// What f() gives, on every process, or an exception on every process: see `stop_together`.
 ///
-///     auto run = ps::mpi::together(MPI_COMM_WORLD, [&] { return loader.open(); });
+///     mpi::together(all, [&] {
+///       if (where) save(checkpoint, *where, model);
+///     });
 template <class F>
 auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
   using result = std::invoke_result_t<F&>;

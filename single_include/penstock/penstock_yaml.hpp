@@ -314,11 +314,11 @@ class energon_reader {
 /// One part of a dataset that Megatron-Energon prepared: a `webdataset` over its shards, which must hold as
 /// many samples as the metadata says.
 ///
-///     auto samples = energon("/data/coco", "train") | shuffle(seed) | decode<field<"jpg", identity>>;
+///     auto samples = energon("coco", "train") | shuffle(seed) | decode<field<"jpg", identity>>;
 ///
 /// In: the dataset's folder, the name of the part, and the choices of `webdataset`; with
-/// `index_policy::energon`
-/// its own `.tar.idx` are used. Out, kind, guarantees, cost, threads: as `webdataset`.
+/// `index_policy::energon` its own `.tar.idx` are used. Out, kind, guarantees, cost, threads: as
+/// `webdataset`.
 /// Throws as `read_energon_part` and `webdataset`; `errc::format` with both files for a shard with another
 /// number of samples; `errc::argument` where `exclude` names single samples, which a source that is indexed
 /// does not leave out: `webdataset(read_energon_part(...).paths)` with a `filter` does.

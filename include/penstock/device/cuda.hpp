@@ -102,8 +102,8 @@ enum class cuda_wait { stream, host };
 
 /// A GPU of CUDA as the place where batches end up: `pin_and_copy(cuda{})`.
 ///
-///     auto loader = images | batch(256) | prefetch(4) | pin_and_copy(cuda{.stream = training});
-///     for (auto&& b : run.epoch(0)) step<<<grid, block, 0, training>>>(b.device_data<0>(), b.size());
+///     const auto loader = generated(samples, made_up) | shuffle(1) | batch(256) | prefetch(4) |
+///                         pin_and_copy(cuda{.stream = stream});
 ///
 /// Slots lie in pinned memory. The copy of a batch is begun on a stream of its own when the batch is ready,
 /// ahead of the loop, into device memory that the batch keeps; `device_data<I>()` says where column I is.

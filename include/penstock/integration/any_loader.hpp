@@ -18,8 +18,12 @@ namespace penstock::inline v0_1 {
 /// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
 /// sample.
 ///
-///     any_loader<my_batch> make_loader() {                        // in loader.cpp
-///       return {from(samples) | batch(32), [](auto& b) { return my_batch{b.values()}; }};
+///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
+///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
+///       const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
+///       return {generated(samples, make) | shuffle(7) | batch(32), [](auto& b) {
+///                 return my_batch{get<"value">(b), get<"label">(b)};
+///               }};
 ///     }
 template <class Batch>
 class any_loader {

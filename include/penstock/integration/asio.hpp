@@ -246,9 +246,12 @@ class asio_waiter {
 
 /// A run whose batches are awaited: in coroutines, callbacks or futures of Asio, with any completion token.
 ///
-///     asio::awaitable<void> train(asio::io_context& io) {
-///       ps::async_run batches(io, loader.open(), 90);          // 90 epochs
-///       while (auto b = co_await batches.next()) step(*b);     // an optional: empty at the end
+///     asio::awaitable<std::uint64_t> sum_of_three_epochs(asio::io_context& io) {
+///       async_run batches(io, loader(100).open(), 3);
+///       std::uint64_t sum = 0;
+///       while (auto batch = co_await batches.next())              // an optional: empty at the end
+///         for (const std::uint64_t x : *batch) sum += x;
+///       co_return sum;
 ///     }
 ///
 /// In: an executor or an execution context, a run of a plan with `batch`, and for how many epochs (0: those

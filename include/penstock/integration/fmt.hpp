@@ -66,12 +66,12 @@ class fmt_text {
 
 /// Formatters for fmt, so that `fmt::print("{}", value)` says what the library itself would.
 ///
-///     plan           what `describe` gives: its stages, its promises, the moves; several lines
-///     state          one line of JSON, what `to_string` gives and `state_from_string` reads
-///     extents        "(3, 224, 224)", as numpy prints a shape
-///     error          its one line; `errc` and `guarantee` their names
-///     position       "epoch:index", as errors print it
-///     run_counters   what `report` gives, several lines; `verdict` "CPU-bound: advice"; `bottleneck` its name
+///   plan           what `describe` gives: its stages, its promises, the moves; several lines
+///   state          one line of JSON, what `to_string` gives and `state_from_string` reads
+///   extents        "(3, 224, 224)", as numpy prints a shape
+///   error          its one line; `errc` and `guarantee` their names
+///   position       "epoch:index", as errors print it
+///   run_counters   what `report` gives, several lines; `verdict` "CPU-bound: advice"; `bottleneck` its name
 ///
 /// All take the options of a text: `{:>20}`, `{:.40}`. Cost: one string for each value that is formatted, but
 /// for names and errors; nothing on the path of a sample. Throws what fmt and the allocation throw.

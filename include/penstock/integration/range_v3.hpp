@@ -48,7 +48,7 @@ class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite
 
 /// The rest of one epoch as a view; as `run.epoch(number)`.
 ///
-///     for (auto&& b : ps::epoch_of(run, 0) | ranges::views::stride(2)) look(b);
+///     for (auto&& b : epoch_of(run, 3) | ranges::views::stride(2)) half += total(b);
 template <class Plan>
 [[nodiscard]] epoch_view<run<Plan>> epoch_of(run<Plan>& r, std::uint64_t number) {
   static_cast<void>(r.epoch(number));  // lets workers read ahead to its end
@@ -59,7 +59,8 @@ template <class Plan>
 /// Joined they are one range of batches, and workers read ahead across the end of an epoch. `join` asks for
 /// the next batch when it leaves one: behind it take `run.state()` within the loop, where it is exact.
 ///
-///     ranges::for_each(ps::epochs_of(run, 90) | ranges::views::join, train);
+///     const std::vector<int> totals =
+///         epochs_of(run, 3) | ranges::views::join | ranges::views::transform(total) | ranges::to<std::vector>;
 template <class Plan>
 [[nodiscard]] auto epochs_of(run<Plan>& r, std::uint64_t count) {
   const std::uint64_t first = (*r.epochs(count).begin()).number();

@@ -25,7 +25,10 @@ namespace penstock::inline v0_1 {
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
 ///     bar.begin(run.counters());
-///     for (auto&& b : epoch) { step(b); bar.tick([&] { return run.counters(); }); }
+///     for (auto&& b : run.epoch(3)) {
+///       train(b);
+///       bar.tick([&] { return run.counters(); });
+///     }
 ///     bar.finish(run.counters());
 template <class = void>
 class basic_progress {

@@ -127,9 +127,9 @@ using recorded_run = basic_recorded_run<>;
 /// The format is the JSON of the Trace Event Format (Chromium); times are those of the steady clock, so that
 /// the files of several ranks on one machine fit together.
 ///
-///     ps::timeline trace;
+///     timeline trace;
 ///     auto run = (loader | trace).open();
-///     ...
+///     for (auto&& b : run.epoch(0)) train(b);
 ///     trace.write("trace.json");
 template <class = void>
 class basic_timeline {

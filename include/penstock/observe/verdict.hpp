@@ -59,7 +59,7 @@ std::string percent(double share) {
 /// `std::bad_alloc` only.
 ///
 ///     const auto why = judge(run.counters());
-///     if (why.limit == bottleneck::io) ...
+///     if (why.limit == bottleneck::io) std::cerr << why.advice;
 template <class = void>
 [[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
   const run_counters c = since(counters, before);

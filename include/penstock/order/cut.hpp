@@ -122,9 +122,11 @@ struct cut_place {
 /// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
 ///
-///     const penstock::cut mine{.size = n, .global = 256 * world, .world = world, .rank = rank};
-///     for (std::uint64_t s = 0; s < mine.steps(); ++s)
-///       for (auto step = mine.at(s); std::uint64_t slot : slots_of(step)) load(step[slot]);
+///     const cut mine{.size = n, .global = 256 * world_size, .world = world_size, .rank = rank};
+///     for (std::uint64_t s = 0; s < mine.steps(); ++s) {
+///       const auto step = mine.at(s);
+///       for (std::uint64_t slot = 0; slot < step.valid(); ++slot) load(step[slot]);
+///     }
 struct cut {
   std::uint64_t size = 0;    ///< positions per epoch
   std::uint64_t global = 1;  ///< positions per global step

@@ -24,7 +24,7 @@ namespace penstock::inline v0_1 {
 /// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
 /// and is not checked.
 ///
-///     const penstock::permutation shuffled(50'000, 7);
+///     const permutation shuffled(50'000, 7);
 ///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
 ///
 /// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.

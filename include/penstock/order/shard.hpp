@@ -64,7 +64,7 @@ struct shard_fn {
 /// not below world_size, or r does not divide it.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
-///     auto loader = source | shuffle(7) | shard(rank, size, replicate(2)) | batch(256);
+///     auto in_pairs = source | shuffle(7) | shard(rank, world_size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1

@@ -225,7 +225,7 @@ struct shuffle_fn {
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
 /// threads.
 ///
-///     auto loader = webdataset(path) | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
+///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 

@@ -126,7 +126,7 @@ struct split_by_key_fn {
 ///
 ///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
 ///       return std::string(key.substr(0, key.find('/')));
-///     }, "/data/train");
+///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, 7) | shuffle(1);
 ///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
 inline constexpr detail::split_by_key_fn split_by_key{};

@@ -218,7 +218,7 @@ struct subset_fn {
 /// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
 /// samples, and where positions change from epoch to epoch. Free for all threads.
 ///
-///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "/data/train");
+///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
 inline constexpr detail::subset_fn subset{};
 

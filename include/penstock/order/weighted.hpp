@@ -125,7 +125,7 @@ struct weighted_fn {
 /// Throws `error(errc::argument)` as `subset`, and for a weight that is negative, NaN or without end, with
 /// its sample; for weights that are all 0, and whole ones whose sum is 2^63 or more. Free for all threads.
 ///
-///     auto loader = source | weighted(weights, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
+///     auto loader = source | weighted(importance, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1

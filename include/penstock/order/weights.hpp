@@ -35,7 +35,7 @@ struct weight_knot {
 /// A weight may be 0 at some knots: until a source comes in, without limit; after it has given samples, for
 /// at most two of the sources. A weight of 1e-6 is nearly 0 and always allowed.
 ///
-///     weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}})
+///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
 class weight_schedule {
  public:
   weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}

@@ -34,7 +34,7 @@ struct world_options {
 /// of this rank.
 /// A value. docs/worlds.md has the launchers, their traps, and what goes with MPI.
 ///
-///     const auto here = penstock::world::from_environment();
+///     const auto here = world::from_environment();
 ///     auto loader = source | shuffle(7) | shard(here) | batch(256);
 struct world {
   std::uint64_t rank = 0;

@@ -206,9 +206,9 @@ inline constexpr bool derivable_stage =
 /// and f throw; `errc::io` where the file cannot be written; `errc::format` where there is a file that is no
 /// derived index, or of a newer version or of another type; `errc::argument` where it is of another name.
 ///
-///     auto label = derive(source | fields<"cls"> | decode<integer>, "label",
-///                         [](std::int64_t n) { return n; }, "/data/train");
-///     auto loader = source | class_balanced(label, 7) | batch(256);
+///     auto label = derive(source | decode<field<"cls", integer>>, "label",
+///                         [](const auto& sample) { return get<"cls">(sample); }, "derived");
+///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, 7) | batch(64, ragged);
 template <class Source, class... Stages, class F>
 [[nodiscard]] auto derive(const plan<Source, Stages...>& p, std::string_view name, const F& f,
                           const std::string& path, const derive_options& options = {}) {

@@ -101,7 +101,7 @@ std::string sample_text(const V& sample) {
 /// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the
 /// first sample. For people: the text may change between versions. Throws what the chain throws.
 ///
-///     std::cout << peek(webdataset("train-{000..127}.tar") | fields<"jpg", "cls">);
+///     std::cout << peek(webdataset("train-{0000..0127}.tar") | fields<"txt", "cls">);
 template <class Source, class... Stages>
 [[nodiscard]] std::string peek(const plan<Source, Stages...>& p, std::uint64_t index = 0) {
   using plan_type = plan<Source, Stages...>;

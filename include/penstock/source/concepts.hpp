@@ -25,25 +25,27 @@ struct any_sink {
 };
 
 /// A source of which any sample may be evaluated, from many threads, in any order.
+///
+/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
+/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
+/// What a reader may have besides is marked; where the sample at an index is another one in another epoch
+/// (`mix`), `key` and `will_need` take the whole position.
+///
 ///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
 ///   size()                        samples per epoch
 ///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
 ///   source_name                   how it is called in messages
 ///   describe()                    one line
 ///   fingerprint()                 changes when the dataset changes
-///   open() -> reader              with  reader::worker   what one worker keeps; default-constructible
-///                                       reader.evaluate(position, worker&, sink) const   calls sink(element) once
-/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
-/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
-/// A reader may also have:
-///   key(index) -> std::string     the sample's key
-///   will_need(index)              a hint that the sample is read soon; never throws
-///   bytes_per_sample() -> u64     mean payload, for the choice of grains
-/// Where the sample at an index is another one in another epoch (`mix`), these take the whole position:
-///   key(position); will_need(position, scout&) with `reader::scout`, what one thread keeps between hints
-/// and the source may have
-///   sequence_fingerprint() -> u64 of what determines that order; `fingerprint` is of the data
-///   sequence_text() -> text       the same in words, for messages
+///   sequence_fingerprint()        optional: of what determines an order of its own; `fingerprint` is of the data
+///   sequence_text()               optional: the same in words, for messages
+///   open() -> reader              what a run reads from
+///   reader::worker                what one worker keeps; default-constructible
+///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
+///   reader.key(index)             optional: the sample's key, a std::string
+///   reader.will_need(index)       optional: a hint that the sample is read soon; never throws; may take a
+///                                 `reader::scout&`, what one thread keeps between hints
+///   reader.bytes_per_sample()     optional: mean payload, for the choice of grains
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -63,13 +65,15 @@ template <class S>
 inline constexpr bool source_renumbers = requires { requires S::renumbers; };
 }  // namespace detail
 
-/// A source that can only be read from its beginning, by one thread at a time.
+/// A source that can only be read from its beginning, by one thread at a time. One whose `seekable` is true
+/// can be resumed.
+///
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   open() -> reader              with  reader.next(element&) -> bool    false at the end of the epoch
-///                                       reader.rewind(epoch)             back to the beginning, for another epoch; may throw
-/// A source whose `seekable` is true can be resumed; its reader also has
-///   mark() -> source_mark         what was given of the shard at hand
-///   seek(epoch, source_mark)      goes there; throws errc::state where there is no such place
+///   open() -> reader              what a run reads from
+///   reader.next(element&)         false at the end of the epoch
+///   reader.rewind(epoch)          back to the beginning, for another epoch; may throw
+///   reader.mark() -> source_mark  where seekable: what was given of the shard at hand
+///   reader.seek(epoch, mark)      where seekable: goes there; throws errc::state where there is no such place
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&

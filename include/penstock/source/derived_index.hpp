@@ -125,7 +125,7 @@ class derived_index {
 /// is cut or damaged, is of a newer version, or has values of another type. That it is one of the dataset is
 /// checked where it is used.
 ///
-///     const auto label = open_derived<std::int64_t>("/data/train/label.penstock-values");
+///     const auto label = open_derived<std::int64_t>("derived/label.penstock-values");
 template <derived_value T>
 [[nodiscard]] derived_index<T> open_derived(const std::string& path) {
   auto opened = detail::values_file::open(path);

@@ -79,7 +79,7 @@ class folder_blob {
 ///
 ///     auto images = directory("train", {.extensions = {"jpg", "jpeg"}});
 ///     auto names = images.classes();                               // {"cat", "dog"}: labels 0 and 1
-///     auto batches = images | decode<field<"bytes", jpeg>> | shuffle(seed) | batch(64);
+///     auto batches = images | decode<field<"bytes", identity>> | shuffle(seed) | batch(64);
 ///
 /// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight to its
 /// destination, and "label", the number of the first folder's name among all of them, sorted by their bytes;

@@ -244,7 +244,7 @@ struct mix_fn {
 /// `mixture` refuses.
 ///
 ///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
-///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world) | batch(256);
+///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world_size) | batch(256);
 inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1

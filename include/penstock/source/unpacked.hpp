@@ -89,8 +89,9 @@ template <unpacker... Unpack>
 
 /// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
 ///
-///     webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"))
-///     webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst", {.folder = "/fast/cache"})))
+///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
+///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
+///                                                                {.folder = "cache"})));
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
 /// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.

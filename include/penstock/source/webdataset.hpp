@@ -38,8 +38,9 @@ struct webdataset_options {
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
 /// extensions are a sample.
 ///
-///     webdataset("train-{0000..0127}.tar")          webdataset(mapped_file("train-{0000..0127}.tar"))
-///     webdataset(manifest)                          webdataset(mapped_file(paths), manifest)
+///     auto samples = webdataset("train-{0000..0127}.tar");
+///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
+///     auto at_once = webdataset(manifest_from_string(received));
 ///
 /// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
 /// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.

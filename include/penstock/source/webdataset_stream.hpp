@@ -205,9 +205,9 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 /// as a whole; `webdataset_pipe` is the same for pipes. Where shards are plain files, `webdataset` can do
 /// more: shuffle, go on with other ranks, read in parallel.
 ///
-///     webdataset_stream("train-{0000..0127}.tar")
-///     webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}")
-///     webdataset_pipe("-")                                                   what another program writes
+///     auto plain = webdataset_stream("train-{0000..0127}.tar");
+///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
+///     auto piped = webdataset_pipe("-");                            // what another program writes
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of local files, for
 /// `webdataset_pipe` also FIFOs and "-" for the standard input; the unpackers that may be needed, as template

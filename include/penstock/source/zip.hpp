@@ -243,7 +243,7 @@ consteval mistake wrong_to_zip() {
 /// The key is that of the first source. Threads: free for all. An error from a source says which one,
 /// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
 ///
-///     auto loader = zip<"image", "label">(tokens_of(a), from(labels)) | shuffle(7) | batch(256);
+///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   constexpr mistake wrong = detail::wrong_to_zip<Args...>();

@@ -82,8 +82,10 @@ struct ledger {
 /// What a plan does with bad samples: an annotation of which a plan has at most one, wherever it stands. Made
 /// by `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
 ///
-///     ... | bad_samples::skip(100) | batch(256)
-///     ... | bad_samples::replace(bad_samples::fraction(0.001), bad_samples::ledger("bad.jsonl")) | batch(256)
+///     auto labels = samples | decode<field<"cls", integer>>;
+///     auto fewer = labels | bad_samples::skip(100) | batch(256);
+///     auto as_many = labels | bad_samples::replace(bad_samples::fraction(0.001),
+///                                                  bad_samples::ledger("bad.jsonl")) | batch(256);
 ///
 /// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
 /// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so

@@ -67,8 +67,12 @@ constexpr void check_batch_options() {
 /// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
 /// read forward, a number of ranks that does not divide G.
 ///
-///     ... | batch(256, tail::drop)         ... | batch(64, ragged)         ... | batch(64, collate<"txt">(ragged))
-///     ... | shard(world::from_environment()) | global_batch(4096)
+///     auto labels = samples | decode<field<"cls", integer>>;
+///     auto full = labels | batch(256, tail::drop);
+///     auto texts = samples | decode<field<"txt", text>> | batch(64, ragged);
+///     auto both = samples | decode<field<"txt", text>, field<"cls", integer>> |
+///                 batch(64, collate<"txt">(ragged));
+///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
 template <class... Policies>
 struct batch_stage {
   using penstock_part = batch_tag;

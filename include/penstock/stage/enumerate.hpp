@@ -16,7 +16,7 @@ namespace penstock::inline v0_1 {
 /// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it
 /// stands before filter and unbatch. Cost: nothing.
 ///
-///     from(names) | enumerate | map([](auto r) { return get<"index">(r); })
+///     auto places = from(names) | enumerate | map([](auto r) { return get<"index">(r); });
 struct enumerate_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "enumerate";

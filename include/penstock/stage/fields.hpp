@@ -99,7 +99,7 @@ template <open_sample S>
 /// is `optional<"name">`. Members that are not named are never read. Pointwise; keeps all five guarantees.
 /// Cost: a few comparisons of short names.
 ///
-///     webdataset("train-{000..127}.tar") | fields<"jpg;jpeg", "cls">
+///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
 template <member_name... Names>
 struct fields_stage {
   using penstock_part = pointwise_tag;

@@ -19,7 +19,7 @@ namespace penstock::inline v0_1 {
 /// an unfinished field the field is read for it and again where it lands. Cost: the call; behind the last
 /// decider a survivor is copied once more, in runs.
 ///
-///     from(words) | filter([](std::string_view w) { return w.size() > 3; })
+///     auto long_ones = from(words) | filter([](std::string_view w) { return w.size() > 3; });
 template <class F>
 struct filter_stage {
   using penstock_part = decider_tag;

@@ -86,7 +86,7 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 /// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
-///     from(std::vector{1, 2, 3}) | map([](int x) { return x * x; })
+///     auto squares = from({1, 2, 3}) | map([](int x) { return x * x; });
 template <class F>
 struct map_stage {
   using penstock_part = pointwise_tag;

@@ -23,7 +23,7 @@ namespace penstock::inline v0_1 {
 /// keyed by (seed, epoch, ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
-///     webdataset(path) | shuffle_buffer(10'000) | decode<...> | batch(256)
+///     auto loader = samples | shuffle_buffer(10'000) | decode<field<"cls", integer>> | batch(256);
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";

@@ -57,7 +57,7 @@ struct row_of<record<Fields...>> {
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
 /// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
 ///
-///     from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch        // 1, 2, 3
+///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {
   using penstock_part = expander_tag;
   static constexpr std::string_view stage_name = "unbatch";

@@ -38,7 +38,8 @@ struct file_options {
 
 /// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
 ///
-///     file("train-{0000..0127}.tar")      file({"a.tar", "b.tar"})
+///     const file shards("train-{0000..0127}.tar");
+///     const file two({"a.tar", "b.tar"});
 ///
 /// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
 /// before `connect`.

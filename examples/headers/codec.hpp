@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "names.hpp"
+
+#include <penstock/codec/gzip.hpp>
+#include <penstock/codec/json.hpp>
+#include <penstock/codec/lz4.hpp>
+#include <penstock/codec/unpack_bzip2.hpp>
+#include <penstock/codec/unpack_gzip.hpp>
+#include <penstock/codec/unpack_xz.hpp>
+#include <penstock/codec/zstd.hpp>
+
+namespace {
+
+const made_up_shards files("of_codecs", 128, 2);  // train-0000.tar to train-0127.tar
+
+const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+const std::vector<std::byte> file_bytes = penstock::npy_bytes<float>(penstock::extents(2, 3), values);
+const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_bytes});
+
+const bool has_files = [] {
+  write_file("boxes.jsonl", "{\"box\": [1, 2, 3.5]}\n");
+  write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
+  for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar"))
+    for (const char* suffix : {".gz", ".zst", ".lz4", ".bz2", ".xz"})
+      std::filesystem::copy_file(name, name + suffix);  // which are plain: names say nothing
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "names.hpp"
+
+#include <penstock/codec/json.hpp>
+#include <penstock/codec/unpack_gzip.hpp>
+#include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/source/energon.hpp>
+#include <penstock/source/idx_gz.hpp>
+
+#include <zlib.h>
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+namespace {
+
+const made_up_shards files("of_sources", 128, 2);  // train-0000.tar to train-0127.tar
+
+/// The bytes of numbers, one after another.
+template <class... T>
+std::string bytes_of(const T&... numbers) {
+  std::string all;
+  const auto add = [&](const auto& number) {
+    std::array<char, sizeof number> bytes;
+    std::memcpy(bytes.data(), &number, sizeof number);
+    all.append(bytes.data(), bytes.size());
+  };
+  (add(numbers), ...);
+  return all;
+}
+
+/// A tensor file of one tensor.
+std::string safetensors(std::string_view name, std::string_view type, std::string_view shape,
+                        std::size_t bytes) {
+  std::string head = "{\"";
+  head.append(name).append("\":{\"dtype\":\"").append(type).append("\",\"shape\":").append(shape);
+  head += ",\"data_offsets\":[0," + std::to_string(bytes) + "]}}";
+  head.resize((head.size() + 7) / 8 * 8, ' ');
+  return bytes_of(std::uint64_t{head.size()}) + head + std::string(bytes, '\0');
+}
+
+template <class T>
+void write_npy(const std::string& path, const std::vector<T>& values, const penstock::extents& shape) {
+  const std::vector<std::byte> file = penstock::npy_bytes<T>(shape, values);
+  write_file(path, {reinterpret_cast<const char*>(file.data()), file.size()});
+}
+
+void write_gzip(const std::string& path, std::string_view bytes) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+void write_idx(const std::string& name, const std::string& bytes) {
+  write_file(name, bytes);
+  write_gzip(name + ".gz", bytes);
+}
+
+const bool has_files = [] {
+  namespace fs = std::filesystem;
+  using namespace std::string_literals;
+  for (const char* folder : {"train", "train/cat", "train/dog", "coco", "coco/.nv-meta", "derived", "cache"})
+    fs::create_directory(folder);
+  write_file("train/cat/1.jpg", "a cat");
+  write_file("train/dog/2.jpeg", "a dog");
+  fs::copy_file("train-0000.tar", "coco/0.tar");
+  write_file("coco/.nv-meta/.info.json", R"({"shard_counts": {"0.tar": 2}})");
+  write_file("coco/.nv-meta/split.yaml", "split_parts:\n  train: [0.tar]\n");
+  write_file("shardindex.json",
+             R"({"wids_version": 1, "shardlist": [{"url": "train-0000.tar", "nsamples": 2}]})");
+  for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar")) {
+    fs::copy_file(name, name + ".gz");  // which are plain: names say nothing
+    fs::copy_file(name, name + ".zst");
+  }
+  for (const auto& name : penstock::expand_braces("captions-{00..15}.txt")) write_file(name, "a dog\n");
+  write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
+
+  const std::string tokens(10'000, '\1');
+  write_file("train.bin", tokens);
+  for (const auto& name : penstock::expand_braces("part-{00..63}.bin")) write_file(name, tokens);
+  std::string web = bytes_of(20240520, 1, 5'000) + std::string(253 * 4, '\0') + tokens;
+  for (const auto& name : penstock::expand_braces("fineweb_train_{000001..000103}.bin"))
+    write_file(name, web);
+  write_file("openwebtext_text_document.bin", tokens);
+  write_file(
+      "openwebtext_text_document.idx",
+      "MMIDIDX\0\0"s + bytes_of(std::uint64_t{1}, '\10', std::uint64_t{1}, std::uint64_t{2},
+                                std::int32_t{5'000}, std::int64_t{0}, std::int64_t{0}, std::int64_t{1}));
+
+  for (const auto& name : penstock::expand_braces("features-{00..07}.npy"))
+    write_npy(name, std::vector<float>(6), penstock::extents(3, 2));
+  write_npy("images.npy", std::vector<std::uint8_t>(2 * 28 * 28), penstock::extents(2, 28, 28));
+  for (const auto& name : penstock::expand_braces("features-{00..07}.safetensors"))
+    write_file(name, safetensors("clip", "F32", "[3,2]", 24));
+  write_file("model.safetensors", safetensors("layers.0.bias", "F32", "[6]", 24));
+  write_file("tokens.safetensors", safetensors("ids", "I32", "[2,2048]", 2 * 2048 * 4));
+
+  write_idx("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\3"s + "123456");
+  write_idx("train-labels-idx1-ubyte", "\0\0\10\1\0\0\0\2"s + "12");
+  return true;
+}();
+
+const std::string spring = "train-{0000..0063}.tar", summer = "train-{0064..0127}.tar", web = spring,
+                  books = summer;
+const auto source = penstock::webdataset(spring);
+const auto label = penstock::derive(
+    source, "label", [](const auto& sample) { return static_cast<std::int64_t>(sample.key().size()); },
+    "derived");
+const std::string received = to_string(source.manifest());
+const std::vector<float> values = {1, 2, 3};
+const std::vector<std::uint64_t> images = {1, 2, 3};
+const std::vector<std::int64_t> labels = {4, 5, 6};
+const std::string key = "0001", jpeg_bytes = "\377\330";
+
+}  // namespace

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes a program of the examples in a room's headers: each is a function, and main calls them in turn.
+
+An example is code at four blanks in the `///` block of a public name; the reference shows it. The names it
+uses and the files it reads are made in examples/headers/ROOM.hpp.
+Some rooms' examples need more than a function (processes of MPI, a GPU, another .cpp file): without a room,
+those of them are found that are in no other example and no test.
+"""
+
+import argparse
+import pathlib
+import re
+
+from check_reference import names_in, told_in
+from source_tree import ROOT, finish, headers, is_detail, is_umbrella, relative, room_of
+
+ROOMS = ("order", "storage", "codec", "source", "stage", "run", "observe")
+ELSEWHERE = ("core", "device", "integration")
+# Examples make things and do not use them, under names that stand for others elsewhere.
+PRAGMAS = "".join(
+    f'#pragma GCC diagnostic ignored "-W{warning}"\n'
+    for warning in ("shadow", "unused-variable", "unused-but-set-variable"))
+
+
+def examples_of(room):
+    """(header, line, name, code) of each example"""
+    for header in headers():
+        name = relative(header)
+        if is_umbrella(name) or is_detail(name) or room_of(name) != room:
+            continue
+        for line, public, block, _ in names_in(header):
+            code = told_in(block)[2]
+            if code:
+                yield header, line, public, "\n".join(code)
+
+
+def program(room):
+    found = list(examples_of(room))
+    text = "".join(f"#include <penstock/{relative(h)}>\n" for h in dict.fromkeys(h for h, *_ in found))
+    text += f'\n#include "headers/{room}.hpp"\n\n{PRAGMAS}\nnamespace {{\n\n'
+    calls = []
+    for header, _, name, code in found:
+        calls.append(f"example_{len(calls) + 1}")
+        text += f"// {name} in {relative(header)}\nvoid {calls[-1]}() {{\n  using namespace penstock;\n{code}\n}}\n\n"
+    text += "}  // namespace\n\nint main() {\n"
+    text += "".join(f"  {call}();\n" for call in calls)
+    return text + "}\n"
+
+
+def not_elsewhere():
+    def squeeze(text):
+        return re.sub(r"//[^\n]*|\s+|\bps::", "", text)
+
+    tests = squeeze("\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("examples", "tests")
+        for path in sorted((ROOT / folder).rglob("*.[ch]pp")) + sorted((ROOT / folder).rglob("*.cu"))))
+    for room in ELSEWHERE:
+        for header, line, name, code in examples_of(room):
+            if squeeze(code) not in tests:
+                yield f"{relative(header)}:{line}: the example of {name} is in no example and no test"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("room", nargs="?", choices=ROOMS)
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    if options.room is None:
+        finish("header_examples", list(not_elsewhere()), f"{sum(1 for r in (*ROOMS, *ELSEWHERE) for _ in examples_of(r))} examples")
+        return
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(program(options.room), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
