@@ -20,6 +20,7 @@
 
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
+#include "support/zip_writer.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -226,6 +227,29 @@ void arrays(folder& out) {
   idx(0, 0x08, {0xffffffff, 0}, 0);
 }
 
+void zips(folder& out) {
+  const auto add = [&out](unsigned type, const std::string& name, const std::string& archive) {
+    out.add("npz", mode(type) + little(name.size(), 1) + name + archive);
+  };
+  using penstock_test::zip_writer;
+  const std::string array = npy_file<float>(ps::extents(2, 3)),
+                    bytes = npy_file<std::uint8_t>(ps::extents(5));
+  zip_writer two;
+  two.comment = "a comment";
+  two.add("x.npy", array).add("y.npy", bytes);
+  add(0, "x", two.text());
+  add(1, "y.npy", two.text());
+  add(1, "x", two.text());
+  for (const bool wide_end : {false, true}) {
+    zip_writer wide;
+    wide.wide_end = wide_end;
+    wide.add({.name = "x", .bytes = array, .wide = true, .extra = std::string("\x75\x70\2\0ab", 6)});
+    add(0, "x", wide.text());
+  }
+  add(0, "x", zip_writer().add({.name = "x.npy", .bytes = array, .method = 8}).text());
+  add(0, "", zip_writer().text());
+}
+
 void texts(folder& out) {
   for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
                            R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
@@ -334,6 +358,7 @@ int main(int argc, char** argv) {
   indexes(out);
   packed_payloads(out);
   arrays(out);
+  zips(out);
   texts(out);
   tokens(out);
   tensors(out);

@@ -3,6 +3,8 @@
 
 #include "names.hpp"
 
+#include "support/zip_writer.hpp"
+
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
@@ -42,10 +44,12 @@ std::string safetensors(std::string_view name, std::string_view type, std::strin
   return bytes_of(std::uint64_t{head.size()}) + head + std::string(bytes, '\0');
 }
 
+/// An npy file of zeros.
 template <class T>
-void write_npy(const std::string& path, const std::vector<T>& values, const penstock::extents& shape) {
-  const std::vector<std::byte> file = penstock::npy_bytes<T>(shape, values);
-  write_file(path, {reinterpret_cast<const char*>(file.data()), file.size()});
+std::string npy(const penstock::extents& shape) {
+  const std::vector<std::byte> file =
+      penstock::npy_bytes<T>(shape, std::vector<T>(static_cast<std::size_t>(shape.elements())));
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 
 void write_gzip(const std::string& path, std::string_view bytes) {
@@ -91,8 +95,14 @@ const bool has_files = [] {
                                 std::int32_t{5'000}, std::int64_t{0}, std::int64_t{0}, std::int64_t{1}));
 
   for (const auto& name : penstock::expand_braces("features-{00..07}.npy"))
-    write_npy(name, std::vector<float>(6), penstock::extents(3, 2));
-  write_npy("images.npy", std::vector<std::uint8_t>(2 * 28 * 28), penstock::extents(2, 28, 28));
+    write_file(name, npy<float>(penstock::extents(3, 2)));
+  const std::string pictures = npy<std::uint8_t>(penstock::extents(2, 28, 28));
+  write_file("images.npy", pictures);
+  penstock_test::zip_writer mnist;
+  for (const auto& name : penstock::expand_braces("part-{00..07}.npz"))
+    write_file(name, penstock_test::zip_writer().add("images.npy", pictures).text());
+  mnist.add("x_train.npy", pictures).add("y_train.npy", npy<std::uint8_t>(penstock::extents(2)));
+  write_file("mnist.npz", mnist.text());
   for (const auto& name : penstock::expand_braces("features-{00..07}.safetensors"))
     write_file(name, safetensors("clip", "F32", "[3,2]", 24));
   write_file("model.safetensors", safetensors("layers.0.bias", "F32", "[6]", 24));

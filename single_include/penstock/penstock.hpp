@@ -22555,7 +22555,7 @@ struct row_files : known_files<Storage> {
 };
 
 /// A source of the rows of arrays that lie in files. `Files` is `row_files` with
-///   source_name, mark            what it is called, and what its fingerprint is mixed with
+///   source_name, mark()          what it is called, and what its fingerprint is mixed with
 ///   type_name()                  that of T, as the format writes it
 ///   read(wanted)                 finds the rows
 template <class Files, class T, storage Storage, std::uint64_t... Lengths>
@@ -22622,7 +22622,7 @@ class row_source {
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
   /// Of each file's name, size, rows and first and last 4 KiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ Files::mark);
+    return mix64(known_->shards.fingerprint() ^ known_->mark());
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({source_name, "(", known_->objects.size(), " files): ", size(), " rows of ",
@@ -22637,39 +22637,29 @@ class row_source {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/npy_rows.hpp
+// ---- penstock/source/detail/stored_npy.hpp
 
 namespace penstock::inline v0_1 {
-
 namespace detail {
 
-/// The files of an array that is cut along its first length, and where their rows are.
-template <class T, class Storage>
-struct npy_files : row_files<T, Storage> {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
-                "penstock: npy_rows<T> needs a bool, integer or floating type; for a half-float type of your "
-                "own specialise penstock::npy_kind");
-  using row_files<T, Storage>::row_files;
+/// The rows of an array in npy format that takes a range of a file, or all of it.
+template <class T>
+class stored_npy {
+  static_assert(
+      npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
+      "penstock: rows of npy arrays need a bool, integer or floating type; for a half-float type of "
+      "your own specialise penstock::npy_kind");
 
-  static constexpr std::string_view source_name = "npy_rows";
-  static constexpr std::uint64_t mark = 0x6e7079;
+ public:
   static std::string type_name() { return detail::text({npy_kind<T>, sizeof(T)}); }
 
-  void read(const extents* wanted) {
-    this->read_each(wanted, "this npy file", [](auto& session, object_id object, std::uint64_t size) {
-      return find(session, object, size);
-    });
-  }
-
- private:
-  static constexpr std::uint64_t longest_header = 1_MiB;
-
+  /// Offsets in errors are those in the array's bytes.
   template <class Session>
-  static stored_rows find(Session& session, object_id object, std::uint64_t size) {
+  static stored_rows find(Session& session, object_id object, std::uint64_t begin, std::uint64_t size) {
     buffer room;
-    const bytes_view start = range_of(session, object, 0, std::min<std::uint64_t>(size, 12), room);
+    const bytes_view start = range_of(session, object, begin, std::min<std::uint64_t>(size, 12), room);
     const npy_header header =
-        read_npy_header(range_of(session, object, 0, std::min(size, length_of(start)), room));
+        read_npy_header(range_of(session, object, begin, std::min(size, length_of(start)), room));
     check(header);
     const std::uint64_t expected = npy_payload(header);
     if (expected != size - header.data_offset)
@@ -22678,8 +22668,11 @@ struct npy_files : row_files<T, Storage> {
                                  " follow it; copy the file again if it was cut"})
           .at_offset(header.data_offset);
     const bool swapped = header.order == (std::endian::native == std::endian::little ? '>' : '<');
-    return {header.shape, header.data_offset, 8, swapped};
+    return {header.shape, begin + header.data_offset, begin + 8, swapped};
   }
+
+ private:
+  static constexpr std::uint64_t longest_header = 1_MiB;
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
   static std::uint64_t length_of(bytes_view start) {
@@ -22708,6 +22701,30 @@ struct npy_files : row_files<T, Storage> {
                   "the npy file is in Fortran order, in which a row is not in one piece: save it with "
                   "numpy.ascontiguousarray")
           .at_offset(8);
+  }
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/npy_rows.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T, class Storage>
+struct npy_files : row_files<T, Storage> {
+  using row_files<T, Storage>::row_files;
+
+  static constexpr std::string_view source_name = "npy_rows";
+  static constexpr std::uint64_t mark() noexcept { return 0x6e7079; }
+  static std::string type_name() { return stored_npy<T>::type_name(); }
+
+  void read(const extents* wanted) {
+    this->read_each(wanted, "this npy file", [](auto& session, object_id object, std::uint64_t size) {
+      return stored_npy<T>::find(session, object, 0, size);
+    });
   }
 };
 
@@ -22748,6 +22765,299 @@ template <class T, std::uint64_t... Lengths>
 }
 
 static_assert(indexed_source<npy_row_source<float, mapped_file>>, "npy_row_source is an indexed source");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/little_endian.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A little-endian number at a place that the caller has checked.
+template <std::unsigned_integral N>
+[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
+  N value = 0;
+  for (std::size_t i = 0; i < sizeof(N); ++i)
+    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
+  return value;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/zip_directory.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Where the bytes of a member of a zip archive are.
+struct zip_member {
+  std::uint64_t begin = 0, size = 0;
+};
+
+/// The directory of a zip archive, which stands at its end: finds members that are stored as they are.
+/// Archives must be in one piece: nothing in front of them, nothing between what they list and their end.
+/// Source: PKWARE's APPNOTE.TXT, version 6.3.10, sections 4.3 and 4.5.3.
+template <class Session>
+class zip_directory {
+ public:
+  zip_directory(Session& session, object_id object, std::uint64_t size) : session_(session), object_(object) {
+    const std::uint64_t tail = std::min(size, end_size + longest_comment);
+    const std::uint64_t end = size - tail + end_within(range_of(session_, object_, size - tail, tail, room_));
+    find_directory(end);
+  }
+
+  /// The member of that name, or else of that name and ".npy", as numpy looks for arrays. `errc::missing`
+  /// with those that are there.
+  [[nodiscard]] zip_member array(std::string_view name) {
+    const std::string with_suffix = std::string(name) + ".npy";
+    const bytes_view all = range_of(session_, object_, begin_, size_, room_);
+    entry found, other;
+    std::string known;
+    std::uint64_t at = 0;
+    for (std::uint64_t i = 0; i < entries_; ++i) {
+      const entry e = entry_at(all, at);
+      if (e.name == name) once(found, e);
+      if (e.name == with_suffix) once(other, e);
+      if (known.size() < 100)
+        known.append(known.empty() ? "" : ", ").append(name_of(e));
+      else if (!known.ends_with(", ..."))
+        known += ", ...";
+    }
+    if (at != size_)
+      throw error(errc::format, {"the zip archive's directory has ", size_ - at,
+                                 " bytes more than its entries take; copy the file again"})
+          .at_offset(begin_ + at);
+    if (found.at == 0) found = other;
+    if (found.at == 0)
+      throw error(errc::missing, {"the npz file has no array '", name, "'",
+                                  known.empty() ? "; it has none" : "; it has: ", known})
+          .at_offset(begin_);
+    return place_of(found);
+  }
+
+ private:
+  static constexpr std::uint64_t end_size = 22, longest_comment = 0xffff, entry_size = 46, local_size = 30;
+  static constexpr std::uint64_t locator_size = 20, wide_end_size = 56, longest_directory = 64_MiB;
+  static constexpr std::uint32_t end_mark = 0x06054b50, locator_mark = 0x07064b50, wide_mark = 0x06064b50;
+  static constexpr std::uint32_t entry_mark = 0x02014b50, local_mark = 0x04034b50;
+
+  struct entry {
+    std::string_view name;
+    std::uint64_t at = 0;  // of the entry, in the file; 0: none
+    std::uint64_t begin = 0, packed = 0, unpacked = 0;
+    std::uint16_t method = 0, flags = 0;
+  };
+
+  /// Where in the last bytes the end record is: the last one whose comment reaches the end.
+  static std::uint64_t end_within(bytes_view tail) {
+    for (std::size_t left = tail.size(); left >= end_size; --left) {
+      const std::size_t at = left - end_size;
+      if (little_endian<std::uint32_t>(tail, at) == end_mark &&
+          at + end_size + little_endian<std::uint16_t>(tail, at + 20) == tail.size())
+        return at;
+    }
+    throw error(errc::format,
+                "this is no zip archive, or one that was cut: the record that ends one is not there; an npz "
+                "file is what numpy.savez writes")
+        .at_offset(0);
+  }
+
+  void find_directory(std::uint64_t end) {
+    std::uint64_t until = end;
+    buffer room;
+    const bytes_view record = range_of(session_, object_, end, end_size, room);
+    std::uint64_t disks = little_endian<std::uint32_t>(record, 4);
+    entries_ = little_endian<std::uint16_t>(record, 10);
+    size_ = little_endian<std::uint32_t>(record, 12);
+    begin_ = little_endian<std::uint32_t>(record, 16);
+    if (end >= locator_size) {
+      buffer wide_room;
+      const bytes_view locator = range_of(session_, object_, end - locator_size, locator_size, wide_room);
+      if (little_endian<std::uint32_t>(locator, 0) == locator_mark) {
+        until = little_endian<std::uint64_t>(locator, 8);
+        read_wide_end(until, end - locator_size, disks);
+      }
+    }
+    if (disks != 0)
+      throw error(errc::format, "the zip archive is one of several parts; save it as one").at_offset(end);
+    if (size_ > until || begin_ != until - size_ || entries_ > size_ / entry_size)
+      throw error(errc::format, {"the zip archive says that its ", entries_, " entries take ", size_,
+                                 " bytes from ", begin_, " on, which is not in front of its end record at ",
+                                 until, "; copy the file again"})
+          .at_offset(end);
+    if (size_ > longest_directory)
+      throw error(errc::limit,
+                  {"the zip archive's directory has ", size_, " bytes, and more than 64 MiB are not read"})
+          .at_offset(end);
+  }
+
+  /// The end record of archives with more than 4 GiB or 65,535 members.
+  void read_wide_end(std::uint64_t at, std::uint64_t locator, std::uint64_t& disks) {
+    if (locator < wide_end_size || at > locator - wide_end_size) fail_wide(locator);
+    buffer room;
+    const bytes_view record = range_of(session_, object_, at, wide_end_size, room);
+    if (little_endian<std::uint32_t>(record, 0) != wide_mark ||
+        little_endian<std::uint64_t>(record, 4) != locator - at - 12)
+      fail_wide(locator);
+    disks = little_endian<std::uint64_t>(record, 16);
+    entries_ = little_endian<std::uint64_t>(record, 32);
+    size_ = little_endian<std::uint64_t>(record, 40);
+    begin_ = little_endian<std::uint64_t>(record, 48);
+  }
+  [[noreturn]] static void fail_wide(std::uint64_t locator) {
+    throw error(errc::format,
+                "the zip archive's 64-bit end record is not where it is said to be; copy the file again")
+        .at_offset(locator);
+  }
+
+  /// The entry at `at`, which becomes the place of the next one.
+  entry entry_at(bytes_view all, std::uint64_t& at) const {
+    entry e;
+    e.at = begin_ + at;
+    if (size_ - at < entry_size || little_endian<std::uint32_t>(all, place(at)) != entry_mark) fail(e);
+    const auto half = [&](std::uint64_t i) { return little_endian<std::uint16_t>(all, place(at + i)); };
+    const auto word = [&](std::uint64_t i) { return little_endian<std::uint32_t>(all, place(at + i)); };
+    const std::uint64_t name = half(28), extra = half(30), comment = half(32);
+    if (size_ - at - entry_size < name + extra + comment) fail(e);
+    e.flags = half(8);
+    e.method = half(10);
+    e.packed = word(20);
+    e.unpacked = word(24);
+    e.begin = word(42);
+    e.name = text_of(all.subspan(place(at + entry_size), place(name)));
+    widen(e, all.subspan(place(at + entry_size + name), place(extra)));
+    at += entry_size + name + extra + comment;
+    return e;
+  }
+  /// What does not fit 32 bits is in an extra field: only that, and in this order.
+  static void widen(entry& e, bytes_view extra) {
+    constexpr std::uint32_t too_large = 0xffffffff;
+    while (extra.size() >= 4) {
+      const auto id = little_endian<std::uint16_t>(extra, 0);
+      const std::size_t length = little_endian<std::uint16_t>(extra, 2);
+      if (length > extra.size() - 4) fail(e);
+      if (id == 1) {
+        bytes_view numbers = extra.subspan(4, length);
+        for (std::uint64_t* const number : {&e.unpacked, &e.packed, &e.begin}) {
+          if (*number != too_large) continue;
+          if (numbers.size() < 8) fail(e);
+          *number = little_endian<std::uint64_t>(numbers, 0);
+          numbers = numbers.subspan(8);
+        }
+      }
+      extra = extra.subspan(4 + length);
+    }
+  }
+
+  zip_member place_of(const entry& e) {
+    if ((e.flags & 1) != 0) refuse(e, "is encrypted; save it without a password");
+    if (e.method != 0)
+      refuse(e,
+             "is compressed, so its rows cannot be reached one by one; save it with numpy.savez instead of "
+             "numpy.savez_compressed");
+    if (e.packed != e.unpacked || e.begin > begin_ || begin_ - e.begin < local_size) fail(e);
+    const std::string name(e.name);
+    buffer room;
+    const bytes_view head = range_of(session_, object_, e.begin, local_size, room);
+    const std::uint64_t name_size = little_endian<std::uint16_t>(head, 26),
+                        extra_size = little_endian<std::uint16_t>(head, 28);
+    const bool is_head = little_endian<std::uint32_t>(head, 0) == local_mark && name_size == name.size();
+    const std::uint64_t begin = e.begin + local_size + name_size + extra_size;
+    if (!is_head || begin > begin_ || begin_ - begin < e.unpacked ||
+        text_of(range_of(session_, object_, e.begin + local_size, name_size, room)) != name)
+      throw error(errc::format, {"what the zip archive's directory says of '", name.substr(0, 80),
+                                 "' is not so at byte ", e.begin, "; copy the file again"})
+          .at_offset(e.at);
+    return {begin, e.unpacked};
+  }
+
+  static void once(entry& where, const entry& e) {
+    if (where.at != 0) refuse(e, "is there twice");
+    where = e;
+  }
+  static std::string_view name_of(const entry& e) {
+    return e.name.ends_with(".npy") ? e.name.substr(0, e.name.size() - 4) : e.name;
+  }
+  [[noreturn]] static void refuse(const entry& e, std::string_view why) {
+    throw error(errc::format, {"the member '", e.name.substr(0, 80), "' of the npz file ", why})
+        .at_offset(e.at);
+  }
+  [[noreturn]] static void fail(const entry& e) {
+    throw error(errc::format, "the zip archive's directory is damaged here; copy the file again")
+        .at_offset(e.at);
+  }
+  static std::size_t place(std::uint64_t at) noexcept { return static_cast<std::size_t>(at); }
+
+  Session& session_;
+  object_id object_;
+  buffer room_;
+  std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/npz_rows.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T, class Storage>
+struct npz_files : row_files<T, Storage> {
+  static constexpr std::string_view source_name = "npz_rows";
+  static std::string type_name() { return stored_npy<T>::type_name(); }
+
+  std::string name;
+
+  npz_files(Storage given, std::string_view array) : row_files<T, Storage>(std::move(given)), name(array) {}
+
+  [[nodiscard]] std::uint64_t mark() const { return hash_bytes(0x6e707a, bytes_of(name)); }
+
+  void read(const extents* wanted) {
+    this->read_each(wanted, "this array", [this](auto& session, object_id object, std::uint64_t size) {
+      const zip_member member = zip_directory(session, object, size).array(name);
+      try {
+        return stored_npy<T>::find(session, object, member.begin, member.size);
+      } catch (error& e) {
+        e.within(detail::text({"the array '", name, "'"}), member.begin);
+        throw;
+      }
+    });
+  }
+};
+
+}  // namespace detail
+
+/// The source that `npz_rows` makes of npz files.
+template <class T, storage Storage, std::uint64_t... Lengths>
+using npz_row_source = detail::row_source<detail::npz_files<T, Storage>, T, Storage, Lengths...>;
+
+/// The rows of one array of numpy's `.npz` files along its first length, all files as one dataset.
+///
+///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle(seed) | batch(256);
+///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
+///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
+///
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name, the same in all
+/// files, as `numpy.load` takes it.
+/// Out, kind, cost, threads: as `npy_rows`. Making the plan reads the directory of each file, at most 64 MiB.
+/// Throws as `npy_rows`; `errc::missing` for a name that is not there; `errc::format`, with file and offset,
+/// for arrays that are compressed (`numpy.savez_compressed`) or encrypted, and for archives that are cut or
+/// not in one piece. The archive's checksums are not looked at: that would read each array whole.
+/// Source: numpy/lib/npyio.py; PKWARE's APPNOTE.TXT, version 6.3.10.
+template <class T, std::uint64_t... Lengths, storage Storage>
+[[nodiscard]] npz_row_source<T, Storage, Lengths...> npz_rows(Storage where, std::string_view array) {
+  return npz_row_source<T, Storage, Lengths...>(std::move(where), array);
+}
+template <class T, std::uint64_t... Lengths>
+[[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(std::string_view pattern,
+                                                                  std::string_view array) {
+  return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), array);
+}
+
+static_assert(indexed_source<npz_row_source<float, mapped_file>>, "npz_row_source is an indexed source");
 
 }  // namespace penstock::inline v0_1
 
@@ -24083,15 +24393,6 @@ struct token_range {
   std::uint64_t begin = 0;  // in bytes
   std::uint64_t count = 0;  // in tokens
 };
-
-/// A little-endian number at a place that the caller has checked.
-template <std::unsigned_integral N>
-[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
-  N value = 0;
-  for (std::size_t i = 0; i < sizeof(N); ++i)
-    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
-  return value;
-}
 
 /// What llm.c writes for tokens of type `T`.
 template <class T>

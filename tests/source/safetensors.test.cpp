@@ -189,6 +189,13 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
   CHECK_THAT(rows.describe(), contains("safetensors_rows(3 files): 5 rows of (3,) 'F32'"));
   CHECK(rows.open().key(3) == (dir / "2.st").string() + ":1");
   CHECK(rows.fingerprint() == ps::safetensors_rows<float>(pattern, "x").fingerprint());
+
+  // Tensors of as many rows in the same file are other data.
+  const std::string pair = written(dir / "pair", file_text("{" + entry("x", "F32", "[2]", "[0,8]") + "," +
+                                                               entry("y", "F32", "[2]", "[8,16]") + "}",
+                                                           numbers<float>(4)));
+  CHECK(ps::safetensors_rows<float>(pair, "x").fingerprint() !=
+        ps::safetensors_rows<float>(pair, "y").fingerprint());
   const auto batched = ps::safetensors_rows<float, 3>(pattern, "x") | ps::shuffle(3) | ps::batch(5);
   auto run = batched.open();
   int batches = 0;

@@ -97,13 +97,14 @@ struct safetensors_files : row_files<T, Storage> {
                 "of your own specialise penstock::safetensors_dtype");
 
   static constexpr std::string_view source_name = "safetensors_rows";
-  static constexpr std::uint64_t mark = 0x7361666574656e;
   static constexpr std::string_view type_name() noexcept { return safetensors_dtype<T>; }
 
   std::string name;
 
   safetensors_files(Storage given, std::string_view tensor)
       : row_files<T, Storage>(std::move(given)), name(tensor) {}
+
+  [[nodiscard]] std::uint64_t mark() const { return hash_bytes(0x7361666574656e, bytes_of(name)); }
 
   void read(const extents* wanted) {
     this->read_each(

@@ -98,7 +98,7 @@ struct row_files : known_files<Storage> {
 };
 
 /// A source of the rows of arrays that lie in files. `Files` is `row_files` with
-///   source_name, mark            what it is called, and what its fingerprint is mixed with
+///   source_name, mark()          what it is called, and what its fingerprint is mixed with
 ///   type_name()                  that of T, as the format writes it
 ///   read(wanted)                 finds the rows
 template <class Files, class T, storage Storage, std::uint64_t... Lengths>
@@ -165,7 +165,7 @@ class row_source {
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
   /// Of each file's name, size, rows and first and last 4 KiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ Files::mark);
+    return mix64(known_->shards.fingerprint() ^ known_->mark());
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({source_name, "(", known_->objects.size(), " files): ", size(), " rows of ",

@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/text.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/little_endian.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -25,15 +26,6 @@ struct token_range {
   std::uint64_t begin = 0;  // in bytes
   std::uint64_t count = 0;  // in tokens
 };
-
-/// A little-endian number at a place that the caller has checked.
-template <std::unsigned_integral N>
-[[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
-  N value = 0;
-  for (std::size_t i = 0; i < sizeof(N); ++i)
-    value = static_cast<N>(value | static_cast<N>(std::to_integer<N>(bytes[at + i]) << (8 * i)));
-  return value;
-}
 
 /// What llm.c writes for tokens of type `T`.
 template <class T>
