@@ -18,6 +18,8 @@ PAGES = ROOT / "docs" / "reference"
 KIND = re.compile(r"(?:class|struct|enum(?: class)?|concept|using)\s+(?:alignas\(\w+\)\s*)?(\w+)(<)?")
 SKIP = {"operator", "requires", "alignas", "static_assert", "decltype", "noexcept", "friend"}
 MARK = "<!-- below: made of the headers by tools/check_reference.py --write -->"
+CLAUSE = re.compile(
+    r"\brequires\s+requires\s*(?:\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)?\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 LABEL = re.compile(r"(?=\b(?:In|Out|Kind|Cost[^:.]{0,40}|Threads|Source|Memory|Waiting|Throws)(?::| `errc))")
 MARKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
@@ -77,7 +79,8 @@ def names_in(header):
 def declared_in(header):
     """(line, name, block, declaration) of each public declaration at the level of the namespace."""
     text = header.read_text(encoding="utf-8")
-    code = strip(text, keep_strings=False).splitlines()
+    bare_text = strip(text, keep_strings=False)
+    code = CLAUSE.sub(lambda clause: "\n" * clause.group(0).count("\n"), bare_text).splitlines()
     lines = text.splitlines()
     spaces, depth, documented, at, block = [], 0, False, None, []
     declaration = ""
@@ -125,9 +128,9 @@ def cell(text):
 
 
 def told_in(block):
-    """A doc block as (sentences, members, code): lines at two or three blanks are members with what they do,
+    """A doc block as (paragraphs, members, code): lines at two or three blanks are members with what they do,
     those at four an example."""
-    prose, members, code = [], [], []
+    prose, members, code = [[]], [], []
     in_code = False
     for line in block:
         member = re.match(r"\s{2,3}(\S.*?\S|\S)\s{2,}(\S.*)", line)
@@ -138,9 +141,11 @@ def told_in(block):
             members.append([member.group(1), member.group(2)])
         elif line.startswith("     ") and members:
             members[-1][1] += " " + line.strip()
+        elif not line.strip():
+            prose.append([])
         elif not line.startswith("   "):
-            prose.append(line.strip())
-    return " ".join(" ".join(prose).split()), members, code
+            prose[-1].append(line.strip())
+    return [" ".join(lines) for lines in prose if lines], members, code
 
 
 def made_of_headers(room):
@@ -160,23 +165,35 @@ def made_of_headers(room):
         note = "" if component == "core" else f" (component `penstock::{component}`)"
         lines += [f"### `{name}`{note}", "", "| name | what it is |", "|---|---|"]
         longer = []
-        for public, prose, members, code, declaration in found:
+        for public, paragraphs, members, code, declaration in found:
+            prose = " ".join(paragraphs)
             first = re.match(r".*?\.(?=\s|$)", prose)
             short = prose if len(prose) <= 260 or not first else first.group(0)
             if short != prose or members or code:
-                longer.append((public, prose, members, code))
+                longer.append((public, paragraphs, members, code))
             if not short and f"{public}_stage" in seen:
                 short = f"Makes a `{public}_stage`."
             declared = re.sub(r"\s*[{=;].*", "", without_templates(declaration))
             lines.append(f"| `{public}` | {cell(short) if short else '`' + cell(declared) + '`'} |")
         lines.append("")
-        for public, prose, members, code in longer:
-            rest = [part.strip() for part in LABEL.split(prose) if part.strip()]
-            lines += [f"**`{public}`.** {rest[0] if rest else ''}", ""]
-            lines += [f"* {part}" for part in rest[1:]]
-            lines += [f"* `{what}`: {does}" for what, does in members]
-            if rest[1:] or members:
+        for public, paragraphs, members, code in longer:
+            lines.append(f"**`{public}`.**")
+            for paragraph in paragraphs:
+                # What has a label is an item of a list; what comes before it is a paragraph.
+                for part in (part.strip() for part in LABEL.split(paragraph)):
+                    is_item = LABEL.match(part) is not None
+                    if not part:
+                        continue
+                    if lines[-1] == f"**`{public}`.**" and not is_item:
+                        lines[-1] += " " + part
+                        continue
+                    if not (is_item and lines[-1].startswith("* ")):
+                        lines.append("")
+                    lines.append(f"* {part}" if is_item else part)
+            if members and not lines[-1].startswith("* "):
                 lines.append("")
+            lines += [f"* `{what}`: {does}" for what, does in members]
+            lines.append("")
             if code:
                 lines += [f"<!-- in include/penstock/{name} -->", "```cpp", *code, "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -225,6 +242,8 @@ def main():
         if not text.endswith(made_of_headers(room)):
             faults.append(f"docs/reference/{room}.md is not current (tools/check_reference.py --write)")
         faults += table_faults(f"docs/reference/{room}.md", text)
+        for tag in re.findall(r"<[A-Za-z/][^>\n]*>", MARKS.sub("", re.sub("<!--.*?-->", "", text))):
+            faults.append(f"docs/reference/{room}.md: {tag} is not in code marks, and would not be shown")
     finish("check_reference", faults, f"{count} names")
 
 

@@ -3148,19 +3148,20 @@ concept bound_order =
       { b(index) } -> std::same_as<position>;
     };
 
-/// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch
-/// after the stage, `bind` makes what one epoch needs (at most O(shards), save for the orders of other
-/// libraries, which need a table of the epoch), `position_of` is the inverse: nothing where the stage drops
-/// the position.
+/// An order: immutable, cheap to copy, shared between threads.
 ///
-/// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it
-/// keeps those before it);
-/// `position_range reach(position_range) const` where the positions before the stage are known more closely
-/// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
-/// positions of an epoch, `position_of` is then the first of them, and may have to look for it. Where only
-/// some positions give samples once more, to fill an epoch up, the bound order has `bool pads(std::uint64_t
-/// index) const` instead: whether this is one of them.
+///   size()                  positions per epoch after the stage
+///   bind(epoch)             what one epoch needs: at most O(shards), save for the orders of other libraries,
+///                           which need a table of the epoch
+///   position_of(position)   the inverse: nothing where the stage drops the position
+///   lanes()                 optional: where the stage sets the number of lanes; else it keeps those before it
+///   reach(position_range)   optional: the positions before the stage, where they are known more closely than
+///                           "any of these epochs"
+///   changes_epoch           optional: true where the epoch before the stage is not the epoch after it
+///   repeats                 optional: true where a sample may stand at several positions of an epoch;
+///                           `position_of` is then the first of them, and may have to look for it
+///   bound.pads(index)       optional, of what `bind` gives: whether this position gives a sample once more, to
+///                           fill an epoch up
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;
@@ -10649,12 +10650,14 @@ struct row_of_plan<Plan, false> {
 ///
 /// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until
 /// the next one is asked for.
+///
 /// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
 /// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
 /// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+///
 /// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {
@@ -12797,6 +12800,7 @@ struct distributed_sampler_fn {
 /// over, the first samples come once more, as many as are missing, or with `.drop_last` the last ones stay
 /// out. Where the run stands in PyTorch is a state: `auto at = plan.open().state(); at.epoch = e;
 /// at.step = batches;` and `plan.open(at)`.
+///
 /// A sequencer; keeps every guarantee: the samples of a global step stay the same on another number of ranks,
 /// if num_replicas and the global batch do. One process alone gets rank 0's samples of each step first, then
 /// rank 1's.
@@ -14449,10 +14453,12 @@ struct mosaic_fn {
 /// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
 /// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
 /// less than two samples a rank left, Streaming may repeat other ones at the end.
+///
 /// On another number of nodes, as Streaming has it: where it and num_canonical_nodes divide one another, give
 /// it as `physical_nodes` (the partition `orig`). Where they do not (the partition `relaxed`), give the nodes
 /// of the beginning, `shard` the ranks of now, and keep the global batch: each rank has its samples of every
 /// full step. A last step that is not full is divided evenly here, and there as it comes.
+///
 /// A sequencer; keeps every guarantee. Shards are those of the source, so it stands right behind it; without
 /// shards all samples are one.
 /// Cost: with `.shuffle` a table of 4 bytes a sample for each epoch in use (one, two while one epoch goes
@@ -16090,10 +16096,12 @@ struct subset_fn {
 /// values that stand in runs, such as names of shards, once a run). Stands where samples are still the same
 /// ones in every epoch: behind the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
 /// `subset`. Shards keep their borders.
+///
 /// A sequencer; keeps every guarantee: unlike `filter`, which asks each sample when it is there, it knows how
 /// many there are. Holds 4 bytes for each sample that is kept (8 from 2^32 samples on), 16 for each run of
 /// neighbours where that is less; a position costs a look-up, with runs one that is logarithmic in their
 /// number.
+///
 /// The fingerprint of the sequence takes in which samples are kept: a state of another predicate that keeps
 /// the same ones fits.
 /// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
@@ -20864,16 +20872,15 @@ namespace penstock::inline v0_1 {
 
 /// What a source does about the indexes of its shards.
 ///
-/// `keep`       uses the file `<shard>.penstock-index` where it is there and belongs to the shard; otherwise
-/// builds the index and
-///              keeps it in that file, or in memory where the folder may not be written
-/// `transient`  the same, but writes no file
-/// `require`    builds nothing: an index that is missing, damaged or made for another state of its shard is
-/// an error that names both files
-/// `dali`       makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
-/// members: nothing but a few headers is read, the first, the last and 62 between them. One of v1.1 does not:
-/// all headers are read and compared
-/// `energon`    holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
+///   keep        uses the file `<shard>.penstock-index` where it is there and belongs to the shard; else
+///               builds the index and keeps it in that file, or in memory where the folder may not be written
+///   transient   the same, but writes no file
+///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
+///               an error that names both files
+///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
+///               members: nothing but a few headers is read, the first, the last and 62 between them. One of
+///               v1.1 does not: all headers are read and compared
+///   energon     holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
 ///
 /// What other programs wrote must be there and agree with its shard: else errc::missing or errc::format with
 /// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is read by
@@ -21761,6 +21768,7 @@ inline constinit guarded_ranges guarded_ranges::process_{};
 ///
 /// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
 /// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
+///
 /// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
 /// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a signal
 /// and a call of mmap.
@@ -21829,6 +21837,7 @@ struct mapped_file_options {
 /// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
 /// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
 /// that is not noticed. `file` leaves nothing either, and takes no handler.
+///
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 template <class = void>
@@ -27300,32 +27309,38 @@ struct ledger {
 /// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
 /// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
 /// does what a source that is read forward says of itself.
+///
 /// `fatal`, which a plan without the stage has too: the error is thrown when the batch is asked for that
 /// holds the sample.
+///
 /// `skip`: its slot in the batch stays and holds nothing: zeros, or an empty row, and `valid()` is 0 there.
 /// No later sample takes its place, so all ranks do the same steps and nobody's other slots change. Behind
 /// filter and unbatch, over forward sources and in loops without batches it is dropped as a filter drops one,
 /// with all that unbatch made of it: batches there are filled with what survives.
+///
 /// `replace`: another sample of the epoch stands in its slot. Substitute j of position p is drawn evenly from
 /// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank and any
 /// number of them.
 /// Random stages see position p, and `positions()` and `keys()` say p. After 16 bad substitutes the sample is
 /// fatal. A compile-time mistake over a source that can only be read forward.
+///
 /// Where `batch` cannot put shapes together, those that most slots of the batch have count (of several, the
 /// first), and a sample of another one is bad; behind filter, unbatch and forward sources it leaves a hole
 /// under `replace` too.
+///
 /// The budget is of one rank and epoch. Bad samples count when they are delivered, in order, so the count is
 /// the same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
 /// `fatal` would, with a sentence that says so; other ranks are not told, and nothing waits for them here. On
 /// another number of ranks each begins with its share of (ranks before x count), rounded up. Where `shard`
 /// stands behind filter or unbatch every rank makes all samples, and counts all bad ones.
+///
 /// The ledger gets a line of JSON for each bad sample that was delivered, added and flushed before the batch
 /// is handed out: rank, epoch and index of the position, source index, key, file, offset, stage, code,
 /// reason, what was done, substitute. A run that goes on from a state adds to it; what it delivers again it
 /// writes again. A line that cannot be written is `errc::io` and ends the run.
+///
 /// Keeps all five guarantees. Cost: none for good samples; a bad one costs two exceptions, and a draw of
-/// `replace`
-/// what finding one position costs, with a few allocations.
+/// `replace` what finding one position costs, with a few allocations.
 template <bool Tolerates, bool Replaces>
 struct policy_stage {
   using penstock_part = bad_samples_tag;
@@ -27402,6 +27417,7 @@ constexpr void check_batch_options() {
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
 /// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
 /// single fields.
+///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
@@ -27411,6 +27427,7 @@ constexpr void check_batch_options() {
 /// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
 /// that go on with another number of ranks. `batch(b)` has the same global steps wherever b * world is the
 /// same.
+///
 /// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
 /// read forward, a number of ranks that does not divide G.
 ///

@@ -52,7 +52,7 @@ namespace penstock::inline v0_1::mpi {
 /// How long to wait for the other processes where nothing else is said.
 inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
 
-/// Waits until every process has come to this place; `what` is for the message: "processes to <what>".
+/// Waits until every process has come to this place; `what` is for the message: `processes to <what>`.
 inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
                     std::string_view what = "come to a barrier") {
   const detail::peers all(comm);

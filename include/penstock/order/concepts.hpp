@@ -88,19 +88,20 @@ concept bound_order =
       { b(index) } -> std::same_as<position>;
     };
 
-/// An order: immutable, cheap to copy, shared between threads. `size` is the number of positions per epoch
-/// after the stage, `bind` makes what one epoch needs (at most O(shards), save for the orders of other
-/// libraries, which need a table of the epoch), `position_of` is the inverse: nothing where the stage drops
-/// the position.
+/// An order: immutable, cheap to copy, shared between threads.
 ///
-/// Optional members: `std::uint64_t lanes() const` where the stage sets the number of lanes (otherwise it
-/// keeps those before it);
-/// `position_range reach(position_range) const` where the positions before the stage are known more closely
-/// than "any of these epochs"; `static constexpr bool changes_epoch = true` where the epoch before the stage
-/// is not the epoch after it; `static constexpr bool repeats = true` where a sample may stand at several
-/// positions of an epoch, `position_of` is then the first of them, and may have to look for it. Where only
-/// some positions give samples once more, to fill an epoch up, the bound order has `bool pads(std::uint64_t
-/// index) const` instead: whether this is one of them.
+///   size()                  positions per epoch after the stage
+///   bind(epoch)             what one epoch needs: at most O(shards), save for the orders of other libraries,
+///                           which need a table of the epoch
+///   position_of(position)   the inverse: nothing where the stage drops the position
+///   lanes()                 optional: where the stage sets the number of lanes; else it keeps those before it
+///   reach(position_range)   optional: the positions before the stage, where they are known more closely than
+///                           "any of these epochs"
+///   changes_epoch           optional: true where the epoch before the stage is not the epoch after it
+///   repeats                 optional: true where a sample may stand at several positions of an epoch;
+///                           `position_of` is then the first of them, and may have to look for it
+///   bound.pads(index)       optional, of what `bind` gives: whether this position gives a sample once more, to
+///                           fill an epoch up
 template <class O>
 concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t epoch, position at) {
   typename O::bound;

@@ -172,6 +172,7 @@ struct distributed_sampler_fn {
 /// over, the first samples come once more, as many as are missing, or with `.drop_last` the last ones stay
 /// out. Where the run stands in PyTorch is a state: `auto at = plan.open().state(); at.epoch = e;
 /// at.step = batches;` and `plan.open(at)`.
+///
 /// A sequencer; keeps every guarantee: the samples of a global step stay the same on another number of ranks,
 /// if num_replicas and the global batch do. One process alone gets rank 0's samples of each step first, then
 /// rank 1's.

@@ -254,10 +254,12 @@ struct mosaic_fn {
 /// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
 /// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
 /// less than two samples a rank left, Streaming may repeat other ones at the end.
+///
 /// On another number of nodes, as Streaming has it: where it and num_canonical_nodes divide one another, give
 /// it as `physical_nodes` (the partition `orig`). Where they do not (the partition `relaxed`), give the nodes
 /// of the beginning, `shard` the ranks of now, and keep the global batch: each rank has its samples of every
 /// full step. A last step that is not full is divided evenly here, and there as it comes.
+///
 /// A sequencer; keeps every guarantee. Shards are those of the source, so it stands right behind it; without
 /// shards all samples are one.
 /// Cost: with `.shuffle` a table of 4 bytes a sample for each epoch in use (one, two while one epoch goes

@@ -209,10 +209,12 @@ struct subset_fn {
 /// values that stand in runs, such as names of shards, once a run). Stands where samples are still the same
 /// ones in every epoch: behind the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
 /// `subset`. Shards keep their borders.
+///
 /// A sequencer; keeps every guarantee: unlike `filter`, which asks each sample when it is there, it knows how
 /// many there are. Holds 4 bytes for each sample that is kept (8 from 2^32 samples on), 16 for each run of
 /// neighbours where that is less; a position costs a look-up, with runs one that is logarithmic in their
 /// number.
+///
 /// The fingerprint of the sequence takes in which samples are kept: a state of another predicate that keeps
 /// the same ones fits.
 /// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of

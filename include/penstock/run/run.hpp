@@ -59,12 +59,14 @@ struct row_of_plan<Plan, false> {
 ///
 /// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until
 /// the next one is asked for.
+///
 /// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
 /// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
 /// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+///
 /// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
 class run {

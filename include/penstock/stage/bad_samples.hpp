@@ -90,32 +90,38 @@ struct ledger {
 /// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
 /// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
 /// does what a source that is read forward says of itself.
+///
 /// `fatal`, which a plan without the stage has too: the error is thrown when the batch is asked for that
 /// holds the sample.
+///
 /// `skip`: its slot in the batch stays and holds nothing: zeros, or an empty row, and `valid()` is 0 there.
 /// No later sample takes its place, so all ranks do the same steps and nobody's other slots change. Behind
 /// filter and unbatch, over forward sources and in loops without batches it is dropped as a filter drops one,
 /// with all that unbatch made of it: batches there are filled with what survives.
+///
 /// `replace`: another sample of the epoch stands in its slot. Substitute j of position p is drawn evenly from
 /// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank and any
 /// number of them.
 /// Random stages see position p, and `positions()` and `keys()` say p. After 16 bad substitutes the sample is
 /// fatal. A compile-time mistake over a source that can only be read forward.
+///
 /// Where `batch` cannot put shapes together, those that most slots of the batch have count (of several, the
 /// first), and a sample of another one is bad; behind filter, unbatch and forward sources it leaves a hole
 /// under `replace` too.
+///
 /// The budget is of one rank and epoch. Bad samples count when they are delivered, in order, so the count is
 /// the same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
 /// `fatal` would, with a sentence that says so; other ranks are not told, and nothing waits for them here. On
 /// another number of ranks each begins with its share of (ranks before x count), rounded up. Where `shard`
 /// stands behind filter or unbatch every rank makes all samples, and counts all bad ones.
+///
 /// The ledger gets a line of JSON for each bad sample that was delivered, added and flushed before the batch
 /// is handed out: rank, epoch and index of the position, source index, key, file, offset, stage, code,
 /// reason, what was done, substitute. A run that goes on from a state adds to it; what it delivers again it
 /// writes again. A line that cannot be written is `errc::io` and ends the run.
+///
 /// Keeps all five guarantees. Cost: none for good samples; a bad one costs two exceptions, and a draw of
-/// `replace`
-/// what finding one position costs, with a few allocations.
+/// `replace` what finding one position costs, with a few allocations.
 template <bool Tolerates, bool Replaces>
 struct policy_stage {
   using penstock_part = bad_samples_tag;

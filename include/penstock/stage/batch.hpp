@@ -55,6 +55,7 @@ constexpr void check_batch_options() {
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
 /// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
 /// single fields.
+///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
 /// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
@@ -64,6 +65,7 @@ constexpr void check_batch_options() {
 /// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
 /// that go on with another number of ranks. `batch(b)` has the same global steps wherever b * world is the
 /// same.
+///
 /// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
 /// read forward, a number of ranks that does not divide G.
 ///

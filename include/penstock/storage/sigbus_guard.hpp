@@ -139,6 +139,7 @@ inline constinit guarded_ranges guarded_ranges::process_{};
 ///
 /// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
 /// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
+///
 /// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
 /// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a signal
 /// and a call of mmap.
