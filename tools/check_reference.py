@@ -25,7 +25,8 @@ MARKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 
 def without_templates(text):
-    """The declaration without `template <...>`, attributes and requires-clauses in parentheses."""
+    """The declaration without `template <...>`, attributes, requires-clauses in parentheses and decltype(auto)."""
+    text = text.replace("decltype(auto)", "auto")
     text = re.sub(r"\[\[.*?\]\]", "", text)
     while (start := re.search(r"\btemplate\s*<", text)) is not None:
         depth, end = 1, start.end()
@@ -88,12 +89,13 @@ def declared_in(header):
         opened = re.match(r"\s*(?:inline )?namespace\s+([\w:\s]*)\{", bare)
         outer = bool(spaces) and depth == len(spaces) and not any("detail" in s for s in spaces)
         if opened:
-            if block:
-                yield number, re.search(r"(\w+)\s*$", opened.group(1)).group(1), block, bare.strip()
+            if block:  # what stands before penstock itself is about the header
+                name = re.search(r"(\w+)\s*$", opened.group(1)).group(1)
+                yield number, "" if re.fullmatch(r"v\d+_\d+|penstock", name) else name, block, bare.strip()
             for _ in range(bare.count("{")):
                 spaces.append(opened.group(1))
             documented, block = False, []
-        elif outer and line.startswith("///"):
+        elif (outer or not spaces) and line.startswith("///"):
             documented, declaration, at = True, "", None
             block.append(line[4:] if line[3:4] == " " else line[3:])
         elif outer and bare.strip():
@@ -119,7 +121,8 @@ def public_names(room):
         if is_umbrella(name) or is_detail(name) or room_of(name) != room:
             continue
         for line, public, *_ in names_in(header):
-            result.setdefault(public, f"{name}:{line}")
+            if public:
+                result.setdefault(public, f"{name}:{line}")
     return result
 
 
@@ -154,16 +157,18 @@ def made_of_headers(room):
         name = relative(header)
         if is_umbrella(name) or is_detail(name) or room_of(name) != room:
             continue
-        found, seen = [], set()
+        found, seen, about = [], set(), []
         for _, public, block, declaration in names_in(header):
-            if public not in seen or block:
+            if not public:
+                about = [line for paragraph in told_in(block)[0] for line in (paragraph, "")]
+            elif public not in seen or block:
                 found.append((public, *told_in(block), declaration))
             seen.add(public)
         if not found:
             continue
         component = component_of(header)
         note = "" if component == "core" else f" (component `penstock::{component}`)"
-        lines += [f"### `{name}`{note}", "", "| name | what it is |", "|---|---|"]
+        lines += [f"### `{name}`{note}", "", *about, "| name | what it is |", "|---|---|"]
         longer = []
         for public, paragraphs, members, code, declaration in found:
             prose = " ".join(paragraphs)

@@ -5,7 +5,8 @@
 An example is code at four blanks in the `///` block of a public name; the reference shows it. The names it
 uses and the files it reads are made in examples/headers/ROOM.hpp.
 Some rooms' examples need more than a function (processes of MPI, a GPU, another .cpp file): without a room,
-those of them are found that are in no other example and no test.
+those of them are found that are in no other example and no test; and examples in blocks that are of no public
+name, which nobody would compile.
 """
 
 import argparse
@@ -62,13 +63,28 @@ def not_elsewhere():
                 yield f"{relative(header)}:{line}: the example of {name} is in no example and no test"
 
 
+def strays():
+    """Code in a block that is of no public name: of a member, of what lies in detail, of nothing."""
+    known = {(header, line)
+             for room in (*ROOMS, *ELSEWHERE)
+             for header, _, _, text in examples_of(room)
+             for line in text.splitlines()}
+    for header in headers():
+        lines = header.read_text(encoding="utf-8").splitlines()
+        for number, (before, line) in enumerate(zip(["", *lines], lines), 1):
+            code = re.match(r"\s*/// {5}(\S.*)", line)
+            if code and before.strip() == "///" and (header, code.group(1)) not in known:
+                yield f"{relative(header)}:{number}: this example is in the block of no public name and is not compiled"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("room", nargs="?", choices=ROOMS)
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     if options.room is None:
-        finish("header_examples", list(not_elsewhere()), f"{sum(1 for r in (*ROOMS, *ELSEWHERE) for _ in examples_of(r))} examples")
+        count = sum(1 for room in (*ROOMS, *ELSEWHERE) for _ in examples_of(room))
+        finish("header_examples", [*not_elsewhere(), *strays()], f"{count} examples")
         return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(program(options.room), encoding="utf-8")
