@@ -41,6 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     }
   });
+  if (problem.find("is compressed with") != std::string::npos) return 0;
   must(problem.empty() != wanted.empty(), "texts with lines are good");
   return 0;
 }

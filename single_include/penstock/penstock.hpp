@@ -1294,8 +1294,10 @@ template <class = void>
 [[nodiscard]] npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(errc::format,
-                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\""})
+    throw error(
+        errc::format,
+        {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+         text_of(file).starts_with("PK\3\4") ? "; it is an archive, as .npz files are: see npz_rows" : ""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
@@ -5854,21 +5856,23 @@ struct run_counters {
 };
 
 /// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
-/// run, earlier.
+/// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
+/// more, there is 0.
 [[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.skipped -= before.skipped;
-  now.replaced -= before.replaced;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
+  const auto take = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
+  take(now.samples, before.samples);
+  take(now.bytes, before.bytes);
+  take(now.batches, before.batches);
+  take(now.skipped, before.skipped);
+  take(now.replaced, before.replaced);
+  take(now.seconds, before.seconds);
+  take(now.stall_seconds, before.stall_seconds);
+  take(now.worker_busy_seconds, before.worker_busy_seconds);
+  take(now.waiting_for_room, before.waiting_for_room);
+  take(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
+    take(now.stages[i].samples, before.stages[i].samples);
+    take(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
   }
   return now;
 }
@@ -19948,8 +19952,7 @@ namespace detail {
 /// A regular file that is open while this lives. Throws `errc::io` that names the file.
 class regular_file {
  public:
-  explicit regular_file(const std::string& path)
-      : path_(&path), number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
     if (number_ < 0) throw failed("opened");
     struct stat status {};
     const bool known = ::fstat(number_, &status) == 0;
@@ -19983,6 +19986,11 @@ class regular_file {
   }
 
  private:
+  [[nodiscard]] static int opened(const std::string& path) noexcept {
+    if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    errno = ENOENT;  // the system would open what stands before it
+    return -1;
+  }
   [[nodiscard]] error failed(const char* what) const {
     return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
         .in_file(*path_);
@@ -20638,6 +20646,8 @@ template <class T>
   };
   const bytes_view all = bytes.view();
   const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
+  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
+    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {
@@ -20888,6 +20898,44 @@ namespace penstock::inline v0_1 {
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What reads a format of packed shards. Its names are empty where nothing does.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] inline packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+/// One sentence for a shard that is packed in a way that the caller was not told of: what to write to read
+/// it. `before` and `after` stand around the unpacker's name.
+[[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
+                                               std::string_view after) {
+  std::string text = "the shard is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/parallel.hpp
@@ -21271,6 +21319,183 @@ class stored_array : public Shape {
 };
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/tar_header.hpp
+
+/// One header block of a tar archive, in all the dialects that occur: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: what stands before its first NUL.
+[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset,
+                                                 std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
+/// is neither, negative, or too large for a file.
+[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                               std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+[[nodiscard]] inline bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
+/// writers did.
+[[nodiscard]] inline bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  std::int64_t plain = 8 * ' ';
+  std::int64_t with_sign = 8 * ' ';
+  for (std::size_t i = 0; i < block_size; ++i) {
+    if (i >= 148 && i < 156) continue;
+    plain += static_cast<unsigned char>(block[i]);
+    with_sign += static_cast<signed char>(block[i]);
+  }
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+inline void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
+/// bound a small archive could have gigabytes copied.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value) {
+    if (value.size() > longest_name)
+      throw error(errc::format, {"a member has a name of ", value.size(), " bytes, and the longest may have ",
+                                 longest_name});
+    text.assign(value);
+    known = true;
+  }
+};
+
+/// What pax records say about a member; an empty value takes back what an earlier record said.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts all of the record.
+  void read(bytes_view body) {
+    std::string_view rest = text_of(body);
+    while (!rest.empty() && rest.front() != '\0') {
+      std::uint64_t length = 0;
+      const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+      const auto digits = static_cast<std::size_t>(end - rest.data());
+      if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+          rest[static_cast<std::size_t>(length) - 1] != '\n') {
+        throw error(errc::format, "a pax header holds a record whose length is wrong");
+      }
+      const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
+      rest.remove_prefix(static_cast<std::size_t>(length));
+      const std::size_t equals = record.find('=');
+      if (equals == std::string_view::npos || equals == 0) {
+        throw error(errc::format, "a pax header holds a record without a keyword");
+      }
+      take(record.substr(0, equals), record.substr(equals + 1));
+    }
+  }
+
+ private:
+  void take(std::string_view key, std::string_view value) {
+    if (key == "path" || key == "GNU.sparse.name") {
+      auto& mine = key == "path" ? path : sparse_path;
+      mine.known = false;
+      if (value.empty()) return;
+      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+      mine.set(value);
+    } else if (key == "size") {
+      size.reset();
+      if (value.empty()) return;
+      std::uint64_t parsed = 0;
+      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+      if (problem != std::errc{} || end != value.data() + value.size() ||
+          parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        throw error(errc::format, "a pax header gives a size that is not a number");
+      }
+      size = parsed;
+    }
+    // GNU tar's way to leave holes out, and that of Solaris
+    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+  }
+};
+
+/// The name of the compression that the first bytes of a file show, or nothing.
+[[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+  };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
+  if (starts({0x1f, 0x8b})) return "gzip";
+  if (starts({0x1f, 0x9d})) return "compress (.Z)";
+  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
+  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
+  return {};
+}
+
+}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/braces.hpp
@@ -22089,6 +22314,18 @@ struct line_table {
   }
 };
 
+/// A compressed file has lines, too, which nobody wants. A text may begin with the letters of two formats.
+template <class = void>
+void refuse_packed_lines(bytes_view all) {
+  const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
+  const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
+  if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
+      (format == "lzip" && !rest.starts_with('\1')))
+    return;
+  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<", ">(...)))"))
+      .at_offset(0);
+}
+
 template <class Storage>
 struct line_files : known_files<Storage> {
   using known_files<Storage>::known_files;
@@ -22192,6 +22429,12 @@ class line_source {
       const auto object = static_cast<object_id>(i);
       const object_signature signature = session.signature(object);
       const bytes_view all = session.view(object, 0, signature.size);
+      try {
+        detail::refuse_packed_lines(all);
+      } catch (error& e) {
+        e.in_file(names[i]);
+        throw;
+      }
       detail::line_table& table = known->tables[i];
       table = detail::line_table(text_of(all));
       const std::uint64_t content = detail::hash_words(
@@ -22242,7 +22485,8 @@ class line_source {
 /// Cost per sample: a line that follows the last one is found by looking for its end; any other one by
 /// passing up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
-/// Throws `errc::argument` when there is no line at all; `errc::io` for a file that cannot be read, or was
+/// Throws `errc::argument` when there is no line at all; `errc::format` for a compressed file, with what to
+/// write to read it; `errc::io` for a file that cannot be read, or was
 /// changed after the plan was made. Errors of the stages behind get file, offset and line. For a file
 /// that shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
@@ -22685,7 +22929,7 @@ class stored_npy {
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
   static std::uint64_t length_of(bytes_view start) {
-    if (start.size() < 12) return start.size();
+    if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
     const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
     const bool wide = byte_at(6) > 1;
     const std::uint64_t length =
@@ -23184,221 +23428,6 @@ struct split_path {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lowered;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// What reads a format of packed shards. Its names are empty where nothing does.
-struct packed_format {
-  std::string_view format, component, unpacker;
-};
-
-[[nodiscard]] inline packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
-
-/// One sentence for a shard that is packed in a way that the caller was not told of: what to write to read
-/// it. `before` and `after` stand around the unpacker's name.
-[[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
-                                               std::string_view after) {
-  std::string text = "the shard is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/tar_header.hpp
-
-/// One header block of a tar archive, in all the dialects that occur: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
-/// Format".
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::size_t block_size = 512;
-
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
-  return (size + 511) & ~std::uint64_t{511};
-}
-
-/// The text of a field: what stands before its first NUL.
-[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset,
-                                                 std::size_t size) noexcept {
-  const std::string_view field = text_of(block.subspan(offset, size));
-  return field.substr(0, std::min(field.find('\0'), field.size()));
-}
-
-/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
-/// is neither, negative, or too large for a file.
-[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                               std::size_t size) noexcept {
-  const bytes_view field = block.subspan(offset, size);
-  const auto first = static_cast<unsigned char>(field[0]);
-  std::uint64_t value = 0;
-  if ((first & 0x80u) != 0) {
-    if (first == 0xffu) return std::nullopt;  // a negative number
-    value = first & 0x7fu;
-    for (std::size_t i = 1; i < size; ++i) {
-      if (value >> 55 != 0) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(field[i]);
-    }
-    return value;
-  }
-  std::string_view digits = text_field(block, offset, size);
-  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
-  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
-  for (const char c : digits) {
-    if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
-  }
-  return value;
-}
-
-[[nodiscard]] inline bool is_zero(bytes_view block) noexcept {
-  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
-/// writers did.
-[[nodiscard]] inline bool checksum_matches(bytes_view block) noexcept {
-  const auto stored = number_field(block, 148, 8);
-  std::int64_t plain = 8 * ' ';
-  std::int64_t with_sign = 8 * ' ';
-  for (std::size_t i = 0; i < block_size; ++i) {
-    if (i >= 148 && i < 156) continue;
-    plain += static_cast<unsigned char>(block[i]);
-    with_sign += static_cast<signed char>(block[i]);
-  }
-  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
-                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
-}
-
-/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
-inline void header_path(bytes_view block, std::string& path) {
-  path.clear();
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
-    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-    path.assign(text_field(block, 345, star ? 131 : 155));
-    if (!path.empty()) path += '/';
-  }
-  path += text_field(block, 0, 100);
-}
-
-/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
-/// bound a small archive could have gigabytes copied.
-inline constexpr std::size_t longest_name = 64 * 1024;
-
-/// A text that may be known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value) {
-    if (value.size() > longest_name)
-      throw error(errc::format, {"a member has a name of ", value.size(), " bytes, and the longest may have ",
-                                 longest_name});
-    text.assign(value);
-    known = true;
-  }
-};
-
-/// What pax records say about a member; an empty value takes back what an earlier record said.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts all of the record.
-  void read(bytes_view body) {
-    std::string_view rest = text_of(body);
-    while (!rest.empty() && rest.front() != '\0') {
-      std::uint64_t length = 0;
-      const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-      const auto digits = static_cast<std::size_t>(end - rest.data());
-      if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-          rest[static_cast<std::size_t>(length) - 1] != '\n') {
-        throw error(errc::format, "a pax header holds a record whose length is wrong");
-      }
-      const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
-      rest.remove_prefix(static_cast<std::size_t>(length));
-      const std::size_t equals = record.find('=');
-      if (equals == std::string_view::npos || equals == 0) {
-        throw error(errc::format, "a pax header holds a record without a keyword");
-      }
-      take(record.substr(0, equals), record.substr(equals + 1));
-    }
-  }
-
- private:
-  void take(std::string_view key, std::string_view value) {
-    if (key == "path" || key == "GNU.sparse.name") {
-      auto& mine = key == "path" ? path : sparse_path;
-      mine.known = false;
-      if (value.empty()) return;
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-      mine.set(value);
-    } else if (key == "size") {
-      size.reset();
-      if (value.empty()) return;
-      std::uint64_t parsed = 0;
-      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-      if (problem != std::errc{} || end != value.data() + value.size() ||
-          parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        throw error(errc::format, "a pax header gives a size that is not a number");
-      }
-      size = parsed;
-    }
-    // GNU tar's way to leave holes out, and that of Solaris
-    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
-  }
-};
-
-/// The name of the compression that the first bytes of a file show, or nothing.
-[[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
-    return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(),
-                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
-  };
-  // Frames that are to be skipped may stand before those of zstd and of lz4.
-  bool skipped = false;
-  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
-         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
-    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
-    skipped = true;
-  }
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
-  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x1f, 0x8b})) return "gzip";
-  if (starts({0x1f, 0x9d})) return "compress (.Z)";
-  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
-  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
-  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
-  return {};
 }
 
 }  // namespace detail::tar

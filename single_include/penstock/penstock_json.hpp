@@ -820,16 +820,24 @@ class wids_reader {
 
  private:
   static constexpr std::size_t most_bytes = 256_MiB;
+  static constexpr int deepest = 16;
 
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed() const {
-    const buffer bytes = read_whole_file(path_);
-    if (bytes.size() > most_bytes)
+    const regular_file opened(path_);
+    if (opened.size() > most_bytes)
       throw error(errc::limit, "a description of shards may not have more than 256 MiB").in_file(path_);
+    buffer bytes(static_cast<std::size_t>(opened.size()));
+    opened.read(bytes.span());
     const std::string_view text = text_of(bytes.view());
+    // a bracket of one byte becomes an object of 70
+    const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
+      if (depth > deepest) fail(detail::text({"the description is nested more than ", deepest, " deep"}));
+      return true;
+    };
     try {
-      return nlohmann::json::parse(text.begin(), text.end());
+      return nlohmann::json::parse(text.begin(), text.end(), shallow);
     } catch (const nlohmann::json::parse_error& e) {
       throw error(errc::format, std::string("the description is not JSON: ") + e.what())
           .in_file(path_)
@@ -884,8 +892,8 @@ class wids_reader {
 /// read; weights are not used, and checksums not computed. Out, kind, guarantees, cost, threads: as
 /// `webdataset`.
 /// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
-/// than the description says, and with the offset for what is not JSON; `errc::limit` for a description of
-/// more than 256 MiB.
+/// than the description says, for what is nested more than 16 deep, and with the offset for what is not JSON;
+/// `errc::limit` for a description of more than 256 MiB, before it is read.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;

@@ -126,6 +126,7 @@ TEST_CASE("source/idx: a header that lies is an error that names file and offset
   using namespace idx_test;
   CHECK(refusal({}).code == ps::errc::format);
   CHECK_THAT(refusal(counting(100)).line, contains("two zeros"));
+  CHECK_THAT(refusal({std::byte{0x1f}, std::byte{0x8b}, std::byte{8}}).line, contains("with idx_gz"));
   CHECK_THAT(refusal(made(0x08, {2, 3}, counting(5))).line,
              contains("2 rows of shape (3,), but 5 bytes") && contains("offset 12"));
   CHECK_THAT(refusal(made(0x08, {2, 3}, counting(7))).line, contains("but 7 bytes"));

@@ -205,6 +205,26 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
   CHECK(ps::lines(path).fingerprint() != mark);
 }
 
+TEST_CASE("source/lines: a compressed file is an error that says how to read it") {
+  using namespace lines_test;
+  const penstock_test::temp_dir dir;
+  const auto refused = [&](std::string_view begin) {
+    const std::string path = written(dir / "x.txt", std::string(begin) + "and\nmore\n");
+    return error_of([&] { static_cast<void>(ps::lines(path)); });
+  };
+  const auto gzip = refused("\x1f\x8b\x08");
+  CHECK(gzip.code == ps::errc::format);
+  CHECK_THAT(gzip.line, contains("x.txt") && contains("compressed with gzip") &&
+                            contains("lines(mapped_file(unpacked<unpack_gzip>(...)))"));
+  CHECK_THAT(refused("\x28\xb5\x2f\xfd").line, contains("unpack_zstd"));
+  CHECK_THAT(refused("BZh91AY&SY").line, contains("unpack_bzip2"));
+  CHECK_THAT(refused("LZIP\1").line, contains("lzip, which nothing here unpacks"));
+  for (const std::string_view text : {"BZhang wrote ", "LZIP is a program ", "BZh"}) {
+    const auto source = ps::lines(written(dir / "y.txt", std::string(text) + "and\nmore\n"));
+    CHECK(all_of(source) == std::vector<std::string>{std::string(text) + "and", "more"});
+  }
+}
+
 TEST_CASE("source/lines: a file that is cut off while its lines are read is an error") {
   using namespace lines_test;
   const penstock_test::temp_dir dir;

@@ -216,6 +216,12 @@ TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
   check(header("<f4", "False", "(2, 3)"), 23, "which is 24 bytes, but 23 follow");
   check(header("<f4", "False", "(2, 3)"), 25, "but 25 follow");
   check(header("<f4", "False", "(4611686018427387904, 4)"), 0, "no file can hold");
+  // what numpy.savez writes: the bytes at the place of the header's length are no length
+  const std::string_view archive("PK\3\4\x2d\0\x8\0aaaaaaaa", 16);
+  const auto npz = refusal({reinterpret_cast<const std::byte*>(archive.data()),
+                            reinterpret_cast<const std::byte*>(archive.data()) + archive.size()});
+  CHECK(npz.code == ps::errc::format);
+  CHECK_THAT(npz.line, contains("not an npy file") && contains("see npz_rows") && contains("bad.npy"));
   CHECK(refusal(with_header(header("<f4", "True", "(6,)"), 24)).line.empty());  // one order like the other
   CHECK(refusal<float, 3>(with_header(header("<f4", "False", "(2, 3)"), 24)).line.empty());
   const auto shape = refusal<float, 4>(with_header(header("<f4", "False", "(2, 3)"), 24));

@@ -110,8 +110,31 @@ TEST_CASE("source/wids: descriptions that are none") {
   CHECK_THAT(said(version(R"("shardlist": [{"url": "http://x/s-0.tar", "nsamples": 2}])")),
              penstock_test::contains("not a local file"));
   CHECK_THAT(said(version(R"("datasets": [1])")), penstock_test::contains("'source_url'"));
-  CHECK_THAT(said(std::string(100'000, '[')), penstock_test::contains("not JSON"));
+  CHECK_THAT(said(std::string(100'000, '[')), penstock_test::contains("more than 16 deep"));
   CHECK_THROWS_WITH(wids((made.dir / "no.json").string()), penstock_test::contains("No such file"));
   made.write(version(R"("shardlist": [])"));
   CHECK_THROWS_WITH(wids(made.path), penstock_test::contains("at least one shard"));
+}
+
+TEST_CASE("source/wids: a description of a terabyte is refused before it is read") {
+  const described_shards made;
+  made.write("{");
+  std::filesystem::resize_file(made.path, std::uintmax_t{1} << 40);  // a hole: it takes no room
+  try {
+    (void)wids(made.path);
+    FAIL("accepted");
+  } catch (const penstock::error& e) {
+    CHECK((e.code() == penstock::errc::limit));
+    CHECK(e.file() == made.path);
+  }
+}
+
+TEST_CASE("source/wids: a name with NUL is not the file that its beginning names") {
+  const described_shards made;
+  std::ofstream(made.dir / "d" / "other.json")
+      << version(R"("shardlist": [{"url": "s-1.tar", "nsamples": 1}])");
+  for (const std::string name : {"d/other.json\\u0000", "d/other.json\\u0000.json"}) {
+    made.write(version(R"("datasets": [{"source_url": ")" + name + R"("}])"));
+    CHECK_THROWS_WITH(made.keys(), penstock_test::contains("No such file"));
+  }
 }

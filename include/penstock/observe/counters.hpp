@@ -50,21 +50,23 @@ struct run_counters {
 };
 
 /// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
-/// run, earlier.
+/// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
+/// more, there is 0.
 [[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
-  now.samples -= before.samples;
-  now.bytes -= before.bytes;
-  now.batches -= before.batches;
-  now.skipped -= before.skipped;
-  now.replaced -= before.replaced;
-  now.seconds -= before.seconds;
-  now.stall_seconds -= before.stall_seconds;
-  now.worker_busy_seconds -= before.worker_busy_seconds;
-  now.waiting_for_room -= before.waiting_for_room;
-  now.waiting_for_input -= before.waiting_for_input;
+  const auto take = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
+  take(now.samples, before.samples);
+  take(now.bytes, before.bytes);
+  take(now.batches, before.batches);
+  take(now.skipped, before.skipped);
+  take(now.replaced, before.replaced);
+  take(now.seconds, before.seconds);
+  take(now.stall_seconds, before.stall_seconds);
+  take(now.worker_busy_seconds, before.worker_busy_seconds);
+  take(now.waiting_for_room, before.waiting_for_room);
+  take(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    now.stages[i].samples -= before.stages[i].samples;
-    now.stages[i].busy_seconds = std::max(0.0, now.stages[i].busy_seconds - before.stages[i].busy_seconds);
+    take(now.stages[i].samples, before.stages[i].samples);
+    take(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
   }
   return now;
 }

@@ -8,12 +8,15 @@
 #include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/detail/stored_files.hpp>
+#include <penstock/source/detail/tar_header.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -80,6 +83,18 @@ struct line_table {
     group *= 2;
   }
 };
+
+/// A compressed file has lines, too, which nobody wants. A text may begin with the letters of two formats.
+template <class = void>
+void refuse_packed_lines(bytes_view all) {
+  const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
+  const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
+  if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
+      (format == "lzip" && !rest.starts_with('\1')))
+    return;
+  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<", ">(...)))"))
+      .at_offset(0);
+}
 
 template <class Storage>
 struct line_files : known_files<Storage> {
@@ -184,6 +199,12 @@ class line_source {
       const auto object = static_cast<object_id>(i);
       const object_signature signature = session.signature(object);
       const bytes_view all = session.view(object, 0, signature.size);
+      try {
+        detail::refuse_packed_lines(all);
+      } catch (error& e) {
+        e.in_file(names[i]);
+        throw;
+      }
       detail::line_table& table = known->tables[i];
       table = detail::line_table(text_of(all));
       const std::uint64_t content = detail::hash_words(
@@ -234,7 +255,8 @@ class line_source {
 /// Cost per sample: a line that follows the last one is found by looking for its end; any other one by
 /// passing up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
-/// Throws `errc::argument` when there is no line at all; `errc::io` for a file that cannot be read, or was
+/// Throws `errc::argument` when there is no line at all; `errc::format` for a compressed file, with what to
+/// write to read it; `errc::io` for a file that cannot be read, or was
 /// changed after the plan was made. Errors of the stages behind get file, offset and line. For a file
 /// that shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>

@@ -64,6 +64,8 @@ template <class T>
   };
   const bytes_view all = bytes.view();
   const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
+  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
+    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
   if (octet(2) != idx_code<T>) {

@@ -55,7 +55,7 @@ class stored_npy {
 
   // How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
   static std::uint64_t length_of(bytes_view start) {
-    if (start.size() < 12) return start.size();
+    if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
     const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
     const bool wide = byte_at(6) > 1;
     const std::uint64_t length =

@@ -20,8 +20,7 @@ namespace detail {
 /// A regular file that is open while this lives. Throws `errc::io` that names the file.
 class regular_file {
  public:
-  explicit regular_file(const std::string& path)
-      : path_(&path), number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
     if (number_ < 0) throw failed("opened");
     struct stat status {};
     const bool known = ::fstat(number_, &status) == 0;
@@ -55,6 +54,11 @@ class regular_file {
   }
 
  private:
+  [[nodiscard]] static int opened(const std::string& path) noexcept {
+    if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    errno = ENOENT;  // the system would open what stands before it
+    return -1;
+  }
   [[nodiscard]] error failed(const char* what) const {
     return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
         .in_file(*path_);
