@@ -5841,6 +5841,8 @@ struct run_counters {
   double stall_seconds = 0;        ///< the consumer waited for a batch
   double worker_busy_seconds = 0;  ///< all workers together, evaluating
   double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  /// of these, seconds in which the consumer waited for a batch
+  double waiting_for_room_in_stall = 0;
   /// all workers together, seconds behind the serial front of a forward source
   double waiting_for_input = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
@@ -5869,6 +5871,7 @@ struct run_counters {
   take(now.stall_seconds, before.stall_seconds);
   take(now.worker_busy_seconds, before.worker_busy_seconds);
   take(now.waiting_for_room, before.waiting_for_room);
+  take(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
   take(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
     take(now.stages[i].samples, before.stages[i].samples);
@@ -9251,6 +9254,32 @@ using watchdog_thread = basic_watchdog_thread<>;
 
 namespace penstock::inline v0_1 {
 
+/// How long the consumer has waited for batches so far. The consumer alone calls `begin` and `end`; anyone
+/// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
+class stall_clock {
+ public:
+  void begin(std::uint64_t now) noexcept { since_.store(now, std::memory_order_relaxed); }
+  void end(std::uint64_t now) noexcept {
+    const std::uint64_t began = since_.load(std::memory_order_relaxed);
+    since_.store(0, std::memory_order_relaxed);
+    total_.store(total_.load(std::memory_order_relaxed) + now - began, std::memory_order_relaxed);
+  }
+  /// Nanoseconds of all waits, that of now included.
+  [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
+    const std::uint64_t total = total_.load(std::memory_order_relaxed);
+    const std::uint64_t began = since_.load(std::memory_order_relaxed);
+    return began != 0 && now > began ? total + (now - began) : total;
+  }
+
+ private:
+  std::atomic<std::uint64_t> total_{0}, since_{0};
+};
+
+/// A worker's wait for room: since when, and how long the consumer had waited by then.
+struct room_wait {
+  std::uint64_t since = 0, stalled = 0;
+};
+
 /// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value
 /// stages.
 template <std::size_t Stages>
@@ -9258,6 +9287,7 @@ struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> room_in_stall_ns{0};  // of room_ns, while the consumer waited
   // the position that is being evaluated, or the first one of some
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
@@ -9278,6 +9308,13 @@ struct alignas(64) worker_counts {
     busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
     if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
   }
+  /// Adds a wait for room that ends now.
+  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept {
+    const std::uint64_t length = now - wait.since, stalled = stall.at(now);
+    room_ns.fetch_add(length, std::memory_order_relaxed);
+    if (stalled > wait.stalled)
+      room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
+  }
   template <class Worker>
   void publish(Worker& scratch) noexcept {
     detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
@@ -9297,6 +9334,8 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
     samples += w.samples.load(std::memory_order_relaxed);
     all.worker_busy_seconds += static_cast<double>(w.busy_ns.load(std::memory_order_relaxed)) * 1e-9;
     all.waiting_for_room += static_cast<double>(w.room_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_room_in_stall +=
+        static_cast<double>(w.room_in_stall_ns.load(std::memory_order_relaxed)) * 1e-9;
     all.waiting_for_input += static_cast<double>(w.input_ns.load(std::memory_order_relaxed)) * 1e-9;
     for (std::size_t i = 0; i < Stages; ++i) {
       ns[i] += w.stage_ns[i].load(std::memory_order_relaxed);
@@ -9511,7 +9550,7 @@ class engine {
     all.batches = batches_;
     all.workers = *options_.workers;
     all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-    all.stall_seconds = static_cast<double>(stall_ns_) * 1e-9;
+    all.stall_seconds = static_cast<double>(stall_.at(0)) * 1e-9;
     all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
     add_worker_counts(all, counts_, plan_);
     return all;
@@ -9546,17 +9585,16 @@ class engine {
     engine* self = nullptr;
     counts_type* counts = nullptr;
     typename chain_type::worker scratch{};
-    std::uint64_t wait_begin = 0;
+    room_wait room{};
     joined_thread thread{};
 
     void serve() noexcept { self->ring_.serve(*this); }
     void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
     void finish(std::uint64_t s) noexcept { self->finish(*this, s); }
     void waiting(bool begins) noexcept {
-      if (begins)
-        wait_begin = detail::now_ns();
-      else
-        self->has_room(*this);
+      if (!begins) return self->has_room(*this);
+      room.since = detail::now_ns();
+      room.stalled = self->stall_.at(room.since);
     }
   };
 
@@ -9657,6 +9695,7 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
+    stall_.begin(begin);
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
     if (crowded_ && begin - last_wait_ns_ < 200'000) {
@@ -9666,7 +9705,7 @@ class engine {
     const bool ready = ring_.wait_ready(s);
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
-    stall_ns_ += last_wait_ns_ - begin;
+    stall_.end(last_wait_ns_);
     watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
     return ready;
   }
@@ -9676,8 +9715,8 @@ class engine {
   }
   void has_room(work& w) noexcept {
     const std::uint64_t end = detail::now_ns();
-    w.counts->room_ns.fetch_add(end - w.wait_begin, std::memory_order_relaxed);
-    watch_.worker(number(w), {w.wait_begin, end, activity::wait_for_room});
+    w.counts->add_room(w.room, end, stall_);
+    watch_.worker(number(w), {w.room.since, end, activity::wait_for_room});
   }
 
   void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
@@ -9785,9 +9824,10 @@ class engine {
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
   [[no_unique_address]] run_watch<Plan> watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
+  stall_clock stall_;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
@@ -11741,7 +11781,7 @@ std::string percent(double share) {
 }  // namespace detail
 
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
-/// are the workers busy, and with which stage; if they are not, do they wait for input or for room.
+/// are the workers busy, and with which stage; if they are not while it waits, is it for input or for room.
 ///
 /// `before`: counters taken earlier in the same run; what came since then is judged. Without workers the
 /// consumer evaluates itself, and its waiting is all of the work. Cost: nothing to the run. Throws
@@ -11780,7 +11820,9 @@ template <class = void>
   const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
   const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
   const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  if (c.workers != 0 && room > 0.25 && room > input) {
+  // Workers without room while the loop computes, or stands between two epochs, are as they should be.
+  const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
+  if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;
     v.advice =
         "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "

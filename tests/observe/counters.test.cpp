@@ -59,7 +59,7 @@ TEST_CASE("observe/counters: looks the wrong way round give nothing") {
   ps::run_counters earlier, later;
   later.samples = later.bytes = later.batches = later.skipped = later.replaced = 7;
   later.seconds = later.stall_seconds = later.worker_busy_seconds = 2;
-  later.waiting_for_room = later.waiting_for_input = 1;
+  later.waiting_for_room = later.waiting_for_room_in_stall = later.waiting_for_input = 1;
   later.stages = {{"from", 7, 0.5}};
   earlier.stages = {{"from", 0, 0}};
   const ps::run_counters nothing = ps::since(earlier, later);
@@ -68,6 +68,7 @@ TEST_CASE("observe/counters: looks the wrong way round give nothing") {
   CHECK(nothing.stall_seconds == 0);
   CHECK(nothing.worker_busy_seconds == 0);
   CHECK(nothing.waiting_for_room == 0);
+  CHECK(nothing.waiting_for_room_in_stall == 0);
   CHECK(nothing.waiting_for_input == 0);
   CHECK(nothing.stages[0].samples == 0);
   CHECK(nothing.samples_per_second() == 0);

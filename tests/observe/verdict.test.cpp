@@ -62,7 +62,11 @@ TEST_CASE("observe/verdict: a loop that waits while workers wait for room has ji
   c.stall_seconds = 3;
   c.worker_busy_seconds = 8;
   c.waiting_for_room = 11;
+  c.waiting_for_room_in_stall = 3;
   CHECK(ps::judge(c).limit == ps::bottleneck::jitter);
+  // the same room, but while the loop computed or paused
+  c.waiting_for_room_in_stall = 0.1;
+  CHECK(ps::judge(c).limit == ps::bottleneck::io);
   c.waiting_for_room = 1;
   c.waiting_for_input = 11;
   const auto v = ps::judge(c);

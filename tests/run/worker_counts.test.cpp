@@ -30,3 +30,23 @@ TEST_CASE("run/worker_counts: workers are added up under the names of source and
   CHECK(all.stages[1].busy_seconds == Approx(40 * 100e-9));
   CHECK(all.worker_busy_seconds == Approx(1.5));
 }
+
+TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the consumer") {
+  ps::stall_clock stall;
+  ps::worker_counts<2> counts;
+  stall.begin(100);
+  CHECK(stall.at(130) == 30);
+  const ps::room_wait first{120, stall.at(120)};
+  stall.end(150);
+  CHECK(stall.at(1000) == 50);
+  counts.add_room(first, 200, stall);  // 120 to 200, the consumer waited until 150
+  CHECK(counts.room_ns == 80);
+  CHECK(counts.room_in_stall_ns == 30);
+  counts.add_room({300, stall.at(300)}, 900, stall);  // it did not wait
+  CHECK(counts.room_ns == 680);
+  CHECK(counts.room_in_stall_ns == 30);
+  const ps::room_wait last{1000, stall.at(1000)};
+  stall.begin(1100);
+  counts.add_room(last, 1150, stall);  // it still waits
+  CHECK(counts.room_in_stall_ns == 80);
+}

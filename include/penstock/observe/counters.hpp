@@ -35,6 +35,8 @@ struct run_counters {
   double stall_seconds = 0;        ///< the consumer waited for a batch
   double worker_busy_seconds = 0;  ///< all workers together, evaluating
   double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  /// of these, seconds in which the consumer waited for a batch
+  double waiting_for_room_in_stall = 0;
   /// all workers together, seconds behind the serial front of a forward source
   double waiting_for_input = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
@@ -63,6 +65,7 @@ struct run_counters {
   take(now.stall_seconds, before.stall_seconds);
   take(now.worker_busy_seconds, before.worker_busy_seconds);
   take(now.waiting_for_room, before.waiting_for_room);
+  take(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
   take(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
     take(now.stages[i].samples, before.stages[i].samples);

@@ -52,7 +52,7 @@ std::string percent(double share) {
 }  // namespace detail
 
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
-/// are the workers busy, and with which stage; if they are not, do they wait for input or for room.
+/// are the workers busy, and with which stage; if they are not while it waits, is it for input or for room.
 ///
 /// `before`: counters taken earlier in the same run; what came since then is judged. Without workers the
 /// consumer evaluates itself, and its waiting is all of the work. Cost: nothing to the run. Throws
@@ -91,7 +91,9 @@ template <class = void>
   const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
   const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
   const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  if (c.workers != 0 && room > 0.25 && room > input) {
+  // Workers without room while the loop computes, or stands between two epochs, are as they should be.
+  const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
+  if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;
     v.advice =
         "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "

@@ -212,7 +212,7 @@ class engine {
     all.batches = batches_;
     all.workers = *options_.workers;
     all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-    all.stall_seconds = static_cast<double>(stall_ns_) * 1e-9;
+    all.stall_seconds = static_cast<double>(stall_.at(0)) * 1e-9;
     all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
     add_worker_counts(all, counts_, plan_);
     return all;
@@ -247,17 +247,16 @@ class engine {
     engine* self = nullptr;
     counts_type* counts = nullptr;
     typename chain_type::worker scratch{};
-    std::uint64_t wait_begin = 0;
+    room_wait room{};
     joined_thread thread{};
 
     void serve() noexcept { self->ring_.serve(*this); }
     void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
     void finish(std::uint64_t s) noexcept { self->finish(*this, s); }
     void waiting(bool begins) noexcept {
-      if (begins)
-        wait_begin = detail::now_ns();
-      else
-        self->has_room(*this);
+      if (!begins) return self->has_room(*this);
+      room.since = detail::now_ns();
+      room.stalled = self->stall_.at(room.since);
     }
   };
 
@@ -358,6 +357,7 @@ class engine {
     if (ring_.is_ready(s)) return !stopped();
     const std::uint64_t begin = detail::now_ns();
     watchdog_.begin_wait();
+    stall_.begin(begin);
     // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
     // the blocks: it lets the workers run until most of those that are open are there.
     if (crowded_ && begin - last_wait_ns_ < 200'000) {
@@ -367,7 +367,7 @@ class engine {
     const bool ready = ring_.wait_ready(s);
     watchdog_.end_wait();
     last_wait_ns_ = detail::now_ns();
-    stall_ns_ += last_wait_ns_ - begin;
+    stall_.end(last_wait_ns_);
     watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
     return ready;
   }
@@ -377,8 +377,8 @@ class engine {
   }
   void has_room(work& w) noexcept {
     const std::uint64_t end = detail::now_ns();
-    w.counts->room_ns.fetch_add(end - w.wait_begin, std::memory_order_relaxed);
-    watch_.worker(number(w), {w.wait_begin, end, activity::wait_for_room});
+    w.counts->add_room(w.room, end, stall_);
+    watch_.worker(number(w), {w.room.since, end, activity::wait_for_room});
   }
 
   void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
@@ -486,9 +486,10 @@ class engine {
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, stall_ns_ = 0;
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
   [[no_unique_address]] run_watch<Plan> watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
+  stall_clock stall_;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
   [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;

@@ -18,6 +18,32 @@
 
 namespace penstock::inline v0_1 {
 
+/// How long the consumer has waited for batches so far. The consumer alone calls `begin` and `end`; anyone
+/// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
+class stall_clock {
+ public:
+  void begin(std::uint64_t now) noexcept { since_.store(now, std::memory_order_relaxed); }
+  void end(std::uint64_t now) noexcept {
+    const std::uint64_t began = since_.load(std::memory_order_relaxed);
+    since_.store(0, std::memory_order_relaxed);
+    total_.store(total_.load(std::memory_order_relaxed) + now - began, std::memory_order_relaxed);
+  }
+  /// Nanoseconds of all waits, that of now included.
+  [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
+    const std::uint64_t total = total_.load(std::memory_order_relaxed);
+    const std::uint64_t began = since_.load(std::memory_order_relaxed);
+    return began != 0 && now > began ? total + (now - began) : total;
+  }
+
+ private:
+  std::atomic<std::uint64_t> total_{0}, since_{0};
+};
+
+/// A worker's wait for room: since when, and how long the consumer had waited by then.
+struct room_wait {
+  std::uint64_t since = 0, stalled = 0;
+};
+
 /// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value
 /// stages.
 template <std::size_t Stages>
@@ -25,6 +51,7 @@ struct alignas(64) worker_counts {
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> room_in_stall_ns{0};  // of room_ns, while the consumer waited
   // the position that is being evaluated, or the first one of some
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
@@ -45,6 +72,13 @@ struct alignas(64) worker_counts {
     busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
     if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
   }
+  /// Adds a wait for room that ends now.
+  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept {
+    const std::uint64_t length = now - wait.since, stalled = stall.at(now);
+    room_ns.fetch_add(length, std::memory_order_relaxed);
+    if (stalled > wait.stalled)
+      room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
+  }
   template <class Worker>
   void publish(Worker& scratch) noexcept {
     detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
@@ -64,6 +98,8 @@ void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages
     samples += w.samples.load(std::memory_order_relaxed);
     all.worker_busy_seconds += static_cast<double>(w.busy_ns.load(std::memory_order_relaxed)) * 1e-9;
     all.waiting_for_room += static_cast<double>(w.room_ns.load(std::memory_order_relaxed)) * 1e-9;
+    all.waiting_for_room_in_stall +=
+        static_cast<double>(w.room_in_stall_ns.load(std::memory_order_relaxed)) * 1e-9;
     all.waiting_for_input += static_cast<double>(w.input_ns.load(std::memory_order_relaxed)) * 1e-9;
     for (std::size_t i = 0; i < Stages; ++i) {
       ns[i] += w.stage_ns[i].load(std::memory_order_relaxed);
