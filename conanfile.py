@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
@@ -48,6 +49,8 @@ class PenstockConan(ConanFile):
 
     def validate(self):
         check_min_cppstd(self, 20)
+        if self.settings.get_safe("os") == "Windows":
+            raise ConanInvalidConfiguration("penstock needs a POSIX system")
 
     def package_id(self):
         self.info.clear()  # the options add requirements; the headers are the same

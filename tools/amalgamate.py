@@ -112,7 +112,7 @@ def generate():
         for name in names:
             part.visit(name)
         first_line = f"// Penstock {version}, the component {component}. It needs penstock.hpp beside it."
-        first_code = f"#pragma once\n\n{guards(component)}\n#include <penstock/penstock.hpp>\n"
+        first_code = f"#pragma once\n\n{guards(component)}\n#include \"penstock.hpp\"\n"
         text = part.text(f"{first_line}\n{note}").replace("#pragma once\n", first_code, 1)
         result[f"penstock_{component}.hpp"] = text
 

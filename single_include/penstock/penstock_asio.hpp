@@ -7,7 +7,7 @@
 #error "penstock_asio.hpp needs standalone Asio: link penstock::asio"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_cancellation_slot.hpp>

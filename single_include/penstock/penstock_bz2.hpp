@@ -7,7 +7,7 @@
 #error "penstock_bz2.hpp needs bzip2: link penstock::bz2"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <bzlib.h>

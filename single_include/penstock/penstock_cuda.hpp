@@ -7,7 +7,7 @@
 #error "penstock_cuda.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #error "penstock_fmt.hpp needs fmt: link penstock::fmt"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #error "penstock_gzip.hpp needs libdeflate: link penstock::gzip"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstddef>

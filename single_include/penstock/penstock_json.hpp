@@ -7,7 +7,7 @@
 #error "penstock_json.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <array>

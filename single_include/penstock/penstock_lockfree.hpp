@@ -7,7 +7,7 @@
 #error "penstock_lockfree.hpp needs Boost.Lockfree: link penstock::lockfree"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <atomic>
 #include <boost/lockfree/queue.hpp>

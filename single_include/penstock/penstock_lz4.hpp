@@ -7,7 +7,7 @@
 #error "penstock_lz4.hpp needs lz4: link penstock::lz4"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstddef>

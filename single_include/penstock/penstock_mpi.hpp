@@ -10,7 +10,7 @@
 #error "penstock_mpi.hpp needs MPI: link penstock::mpi"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <chrono>

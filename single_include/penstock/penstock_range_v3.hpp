@@ -7,7 +7,7 @@
 #error "penstock_range_v3.hpp needs range-v3: link penstock::range_v3"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #error "penstock_xz.hpp needs liblzma: link penstock::xz"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <cstddef>
 #include <cstdint>

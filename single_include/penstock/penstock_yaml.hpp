@@ -7,7 +7,7 @@
 #error "penstock_yaml.hpp needs libyaml: link penstock::yaml"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <charconv>

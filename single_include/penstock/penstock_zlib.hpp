@@ -7,7 +7,7 @@
 #error "penstock_zlib.hpp needs zlib: link penstock::zlib"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #error "penstock_zstd.hpp needs zstd: link penstock::zstd"
 #endif
 
-#include <penstock/penstock.hpp>
+#include "penstock.hpp"
 
 #include <algorithm>
 #include <cstddef>

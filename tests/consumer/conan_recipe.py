@@ -66,6 +66,12 @@ def main():
         if done.returncode != 0 or missing:
             sys.exit(f"conan create ended with {done.returncode}; its program did not say {missing}")
 
+    command = [conan, "install", source, "--no-remote", "-pr:a", profile, "-s:h", "os=Windows"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          env=environment)
+    if done.returncode == 0 or "needs a POSIX system" not in done.stdout:
+        sys.exit(f"the recipe is not refused for Windows: {done.stdout}")
+
 
 if __name__ == "__main__":
     main()
