@@ -327,6 +327,18 @@ void metadata(folder& out) {
   add("shard_counts:\n  'a-0.tar': 1\n", "split_parts: {train: [a-0.tar, &x b, *x]}\n---\n...\n");
 }
 
+void descriptions(folder& out) {
+  const std::string head = R"({"__kind__": "wids-shard-index-v1", "wids_version": 1, )";
+  const std::string here = R"("shardlist": [{"url": "s-0.tar", "nsamples": 2, "filesize": 3072}])";
+  const std::string there = R"("base": "d", "shardlist": [{"url": "file:s-1.tar", "nsamples": 1}])";
+  out.add("wids", two_files(head + here + "}", ""));
+  out.add("wids", two_files(head + there + "}", ""));
+  out.add("wids", two_files(head + R"("datasets": [{"source_url": "other.json"}, {)" + here + "}]}",
+                            head + there + "}"));
+  out.add("wids",
+          two_files(head + R"("datasets": [{"source_url": "shardindex.json\u0000"}], "x": [[[]]]})", "[]"));
+}
+
 void values(folder& out) {
   const auto add = [&out](unsigned how, unsigned kind, const std::string& rest, std::uint64_t samples,
                           std::uint64_t name, std::uint64_t texts, std::uint64_t text_bytes) {
@@ -363,6 +375,7 @@ int main(int argc, char** argv) {
   tokens(out);
   tensors(out);
   metadata(out);
+  descriptions(out);
   values(out);
   return 0;
 }

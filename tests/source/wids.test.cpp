@@ -110,6 +110,9 @@ TEST_CASE("source/wids: descriptions that are none") {
   CHECK_THAT(said(version(R"("shardlist": [{"url": "http://x/s-0.tar", "nsamples": 2}])")),
              penstock_test::contains("not a local file"));
   CHECK_THAT(said(version(R"("datasets": [1])")), penstock_test::contains("'source_url'"));
+  CHECK_THAT(said(version(R"("shardlist": [], "x": 1e999)")), penstock_test::contains("out_of_range"));
+  CHECK(said("{\"" + std::string(100'000, 'x')).size() < 1000);
+  CHECK(said("{\"a\": " + std::string(100'000, '9') + "e9}").size() < 1000);
   CHECK_THAT(said(std::string(100'000, '[')), penstock_test::contains("more than 16 deep"));
   CHECK_THROWS_WITH(wids((made.dir / "no.json").string()), penstock_test::contains("No such file"));
   made.write(version(R"("shardlist": [])"));

@@ -79,12 +79,19 @@ class wids_reader {
     try {
       return nlohmann::json::parse(text.begin(), text.end(), shallow);
     } catch (const nlohmann::json::parse_error& e) {
-      throw error(errc::format, std::string("the description is not JSON: ") + e.what())
-          .in_file(path_)
-          .at_offset(e.byte == 0 ? 0 : e.byte - 1);
+      throw error(errc::format, not_json(e)).in_file(path_).at_offset(e.byte == 0 ? 0 : e.byte - 1);
+    } catch (const nlohmann::json::exception& e) {  // a number that no double can hold
+      fail(not_json(e));
     }
   }
 
+  /// The parser repeats all of a text or number that it was reading.
+  [[nodiscard]] static std::string not_json(const nlohmann::json::exception& e) {
+    const std::string_view said = e.what();
+    constexpr std::size_t most = 300;
+    return detail::text(
+        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
+  }
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);
   }
