@@ -43,11 +43,11 @@ struct loop {
   }
 };
 
-inline auto numbers() {
+[[maybe_unused]] inline auto numbers() {
   return ps::from(std::vector<int>{}) | ps::map([](int x) { return x * 3 + 1; }) |
          ps::map([](int x) { return x ^ 5; }) | ps::batch(256);
 }
-inline auto shards() {
+[[maybe_unused]] inline auto shards() {
   return ps::webdataset("shard.tar") | ps::fields<"npy"> | ps::decode<ps::field<"npy", ps::npy<float>>> |
          ps::batch(64);
 }

@@ -59,7 +59,7 @@ class wids_reader {
   }
 
  private:
-  static constexpr std::size_t most_bytes = 256_MiB;
+  static constexpr std::size_t most_bytes = 64_MiB;
   static constexpr int deepest = 16;
 
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
@@ -67,7 +67,7 @@ class wids_reader {
   [[nodiscard]] nlohmann::json parsed() const {
     const regular_file opened(path_);
     if (opened.size() > most_bytes)
-      throw error(errc::limit, "a description of shards may not have more than 256 MiB").in_file(path_);
+      throw error(errc::limit, "a description of shards may not have more than 64 MiB").in_file(path_);
     buffer bytes(static_cast<std::size_t>(opened.size()));
     opened.read(bytes.span());
     const std::string_view text = text_of(bytes.view());
@@ -140,7 +140,7 @@ class wids_reader {
 /// `webdataset`.
 /// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
 /// than the description says, for what is nested more than 16 deep, and with the offset for what is not JSON;
-/// `errc::limit` for a description of more than 256 MiB, before it is read.
+/// `errc::limit` for a description of more than 64 MiB, before it is read.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;

@@ -82,7 +82,9 @@ class basic_folder_walk {
   }
   static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   static error failed(const char* what, const std::string& path) {
-    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(errno)})
+    const int code = errno;
+    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(code),
+                            code == ENOENT ? "; check the path" : ""})
         .in_file(path);
   }
 

@@ -60,7 +60,9 @@ class regular_file {
     return -1;
   }
   [[nodiscard]] error failed(const char* what) const {
-    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(errno)})
+    const int code = errno;
+    return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(code),
+                            code == ENOENT ? "; check the path" : ""})
         .in_file(*path_);
   }
 
