@@ -5861,21 +5861,21 @@ struct run_counters {
 /// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
 /// more, there is 0.
 [[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
-  const auto take = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
-  take(now.samples, before.samples);
-  take(now.bytes, before.bytes);
-  take(now.batches, before.batches);
-  take(now.skipped, before.skipped);
-  take(now.replaced, before.replaced);
-  take(now.seconds, before.seconds);
-  take(now.stall_seconds, before.stall_seconds);
-  take(now.worker_busy_seconds, before.worker_busy_seconds);
-  take(now.waiting_for_room, before.waiting_for_room);
-  take(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
-  take(now.waiting_for_input, before.waiting_for_input);
+  const auto lessen = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
+  lessen(now.samples, before.samples);
+  lessen(now.bytes, before.bytes);
+  lessen(now.batches, before.batches);
+  lessen(now.skipped, before.skipped);
+  lessen(now.replaced, before.replaced);
+  lessen(now.seconds, before.seconds);
+  lessen(now.stall_seconds, before.stall_seconds);
+  lessen(now.worker_busy_seconds, before.worker_busy_seconds);
+  lessen(now.waiting_for_room, before.waiting_for_room);
+  lessen(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
+  lessen(now.waiting_for_input, before.waiting_for_input);
   for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    take(now.stages[i].samples, before.stages[i].samples);
-    take(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
+    lessen(now.stages[i].samples, before.stages[i].samples);
+    lessen(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
   }
   return now;
 }
