@@ -250,6 +250,12 @@ void zips(folder& out) {
   add(0, "", zip_writer().text());
 }
 
+void manifests(folder& out) {
+  out.add("manifest", "penstock manifest 1 0\n");
+  out.add("manifest", "penstock manifest 1 2\n10240 5 4096 77 78 8 0000.tar\n0 0 0 0 0 4 a\nb.\n");
+  out.add("manifest", "penstock manifest 1 1\n18446744073709551615 4611686018427387904 1 2 3 0 \n");
+}
+
 void texts(folder& out) {
   for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
                            R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
@@ -371,6 +377,7 @@ int main(int argc, char** argv) {
   packed_payloads(out);
   arrays(out);
   zips(out);
+  manifests(out);
   texts(out);
   tokens(out);
   tensors(out);

@@ -96,7 +96,7 @@ TEST_CASE("codec/chain: reads a blob once, and errors of any step pass through")
   ps::chain<moved, ps::integer>::scratch scratch;
   CHECK(ps::chain<moved, ps::integer>{}.decode(codec_test::counted_blob{bytes, &reads}, scratch) == 42);
   CHECK(reads == 1);
-  const auto error = codec_test::error_of(
+  const auto error = codec_test::caught(
       [&] { static_cast<void>(ps::chain<moved, ps::integer>{}.decode(std::string_view("b`s"), scratch)); });
   CHECK(error.code == ps::errc::format);
   CHECK_THAT(error.line, contains("\"cat\""));

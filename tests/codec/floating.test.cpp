@@ -47,13 +47,13 @@ TEST_CASE("codec/floating: gives back every finite number that was written out s
 TEST_CASE("codec/floating: what is no number is an error that shows it") {
   for (const std::string_view bad : {"", " ", "+", "-", "+-1", "1 2", "1,5", "1.5x", "e5", "cat", "0x1p3"}) {
     CAPTURE(bad);
-    const auto error = codec_test::error_of([&] { floating_test::read(bad); });
+    const auto error = codec_test::caught([&] { floating_test::read(bad); });
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains("real number was expected"));
   }
-  CHECK_THAT(codec_test::error_of([] { floating_test::read("1e999"); }).line,
+  CHECK_THAT(codec_test::caught([] { floating_test::read("1e999"); }).line,
              contains("1e999") && contains("64 bits"));
-  CHECK_THAT(codec_test::error_of([] { floating_test::read<float>("1e99"); }).line, contains("32 bits"));
+  CHECK_THAT(codec_test::caught([] { floating_test::read<float>("1e99"); }).line, contains("32 bits"));
 }
 
 TEST_CASE("codec/floating: allocates nothing") {

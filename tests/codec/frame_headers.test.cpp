@@ -26,7 +26,7 @@ std::string octets(std::initializer_list<int> values, std::size_t payload = 0) {
 }
 
 template <class Walk>
-std::optional<error> failure(const std::string& packed) {
+std::optional<error> refusal_of(const std::string& packed) {
   try {
     Walk walk(bytes_of(packed));
     if constexpr (requires { walk.run(); }) {
@@ -78,16 +78,16 @@ TEST_CASE("codec/frame_headers: a zstd frame names its size in one, two, four or
 }
 
 TEST_CASE("codec/frame_headers: numbers of zstd frames in the wrong order of bytes are refused") {
-  const auto turned = failure<detail::zstd_frame_walk>(octets({0xfd, 0x2f, 0xb5, 0x28, 0x20, 0}));
+  const auto turned = refusal_of<detail::zstd_frame_walk>(octets({0xfd, 0x2f, 0xb5, 0x28, 0x20, 0}));
   REQUIRE(turned);
   CHECK(turned->offset() == 0u);
   // 0x03e8 the other way round is 0xe803: more than the block can hold
-  const auto lie = failure<detail::zstd_frame_walk>(
+  const auto lie = refusal_of<detail::zstd_frame_walk>(
       octets({0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x58, 0x00, 0x00, 0x03, 0xe8}) + zstd_block(1000));
   REQUIRE(lie);
   CHECK_THAT(std::string(lie->message()), penstock_test::contains("says that it holds 3892510720 bytes"));
-  const auto dictionary =
-      failure<detail::zstd_frame_walk>(octets({0x28, 0xb5, 0x2f, 0xfd, 0x22, 0x34, 0x12, 0}) + zstd_block(0));
+  const auto dictionary = refusal_of<detail::zstd_frame_walk>(
+      octets({0x28, 0xb5, 0x2f, 0xfd, 0x22, 0x34, 0x12, 0}) + zstd_block(0));
   REQUIRE(dictionary);
   CHECK_THAT(std::string(dictionary->message()), penstock_test::contains("dictionary 4660"));
 }
@@ -119,11 +119,11 @@ TEST_CASE("codec/frame_headers: an lz4 frame names its size, and its blocks thei
 }
 
 TEST_CASE("codec/frame_headers: numbers of lz4 frames in the wrong order of bytes are refused") {
-  CHECK(failure<detail::lz4_frame_walk>(octets({0x18, 0x4d, 0x22, 0x04, 0x60, 0x40, 0x00, 0, 0, 0, 0})));
-  const auto legacy = failure<detail::lz4_frame_walk>(octets({0x02, 0x21, 0x4c, 0x18, 0, 0, 0, 0}));
+  CHECK(refusal_of<detail::lz4_frame_walk>(octets({0x18, 0x4d, 0x22, 0x04, 0x60, 0x40, 0x00, 0, 0, 0, 0})));
+  const auto legacy = refusal_of<detail::lz4_frame_walk>(octets({0x02, 0x21, 0x4c, 0x18, 0, 0, 0, 0}));
   REQUIRE(legacy);
   CHECK_THAT(std::string(legacy->message()), penstock_test::contains("legacy"));
-  const auto lie = failure<detail::lz4_frame_walk>(
+  const auto lie = refusal_of<detail::lz4_frame_walk>(
       octets({0x04, 0x22, 0x4d, 0x18, 0x68, 0x40, 0, 0, 0, 0, 0, 0, 0x01, 0x2c, 0, 0, 0, 0, 0}));
   REQUIRE(lie);
   CHECK_THAT(std::string(lie->message()), penstock_test::contains("says that it holds 3170815612645539840"));

@@ -18,7 +18,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using codec_test::joined;
 using penstock_test::contains;
 using namespace penstock::literals;
@@ -72,7 +72,7 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   return into;
 }
 codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
-  return error_of([&] { unpacked(bytes, limit); });
+  return caught([&] { unpacked(bytes, limit); });
 }
 byte_vector from_base64(std::string_view text) {
   byte_vector out;
@@ -160,7 +160,7 @@ TEST_CASE("codec/gzip: content beyond the limit is refused and costs no more tha
   CHECK(unpacked(bomb, zeros.size()) == zeros);
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{zeros.size() - 1}}) {
     ps::gzip_scratch scratch;
-    const auto error = error_of([&] { static_cast<void>(ps::gzip{.limit = limit}.decode(bomb, scratch)); });
+    const auto error = caught([&] { static_cast<void>(ps::gzip{.limit = limit}.decode(bomb, scratch)); });
     CHECK(error.code == ps::errc::limit);
     CHECK_THAT(error.line, contains(std::to_string(limit)) && contains("gzip{.limit = ...}"));
     CHECK(scratch.content.capacity() <= limit + limit / 4);
@@ -180,7 +180,7 @@ TEST_CASE("codec/gzip: a trailer that lies is an error, and allocates no more th
     byte_vector bad = good;
     for (std::size_t i = 0; i < 4; ++i) bad[good.size() - 4 + i] = static_cast<std::byte>(lie >> (8 * i));
     ps::gzip_scratch scratch;
-    CHECK(error_of([&] { static_cast<void>(ps::gzip{}.decode(bad, scratch)); }).code == ps::errc::format);
+    CHECK(caught([&] { static_cast<void>(ps::gzip{}.decode(bad, scratch)); }).code == ps::errc::format);
     CHECK(scratch.content.capacity() < good.size() * 1300);
   }
   byte_vector bad = good;
@@ -199,7 +199,7 @@ TEST_CASE("codec/gzip: every flipped bit of the content is noticed") {
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     byte_vector bad = good;
     bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
-    static_cast<void>(error_of([&] {
+    static_cast<void>(caught([&] {
       if (unpacked(bad, 16_MiB) != bytes) ++unnoticed;
     }));
   }
@@ -217,7 +217,7 @@ TEST_CASE("codec/gzip: allocates nothing once its scratch has grown") {
           for (int i = 0; i < 20; ++i) sample();
         }) == 0);
   CHECK(into == joined(content, content));
-  CHECK(error_of([&] { ps::gzip{}.decode(input, scratch).read_into(std::span(into).first(7)); }).code ==
+  CHECK(caught([&] { ps::gzip{}.decode(input, scratch).read_into(std::span(into).first(7)); }).code ==
         ps::errc::argument);
 }
 

@@ -32,7 +32,7 @@ void both_ends() {
   CHECK(read<T>("+" + high + "\n") == limits::max());
   std::string beyond = high;
   ++beyond.back();  // every maximum ends in 5 or 7
-  const auto error = codec_test::error_of([&] { read<T>(beyond); });
+  const auto error = codec_test::caught([&] { read<T>(beyond); });
   CHECK(error.code == ps::errc::format);
   CHECK_THAT(error.line, contains(beyond) && contains("out of range") && contains(low + " to " + high));
 }
@@ -71,19 +71,17 @@ TEST_CASE("codec/integer: what is no integer is an error that shows it") {
         "7",
         "nan"}) {
     CAPTURE(bad);
-    const auto error = codec_test::error_of([&] { integer_test::read(bad); });
+    const auto error = codec_test::caught([&] { integer_test::read(bad); });
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains("whole number was expected"));
   }
-  CHECK_THAT(codec_test::error_of([] { integer_test::read("7\x01\"\n"); }).line, contains(R"("7\x01\"\n")"));
-  CHECK_THAT(
-      codec_test::error_of([] { integer_test::read("a text that is much longer than a number"); }).line,
-      contains(R"("a text that is much "...)"));
-  CHECK_THAT(codec_test::error_of([] { integer_test::read<std::uint8_t>("-1"); }).line, contains("\"-1\""));
-  CHECK(codec_test::error_of([] { integer_test::read(std::string_view("7\0", 2)); }).code ==
-        ps::errc::format);
+  CHECK_THAT(codec_test::caught([] { integer_test::read("7\x01\"\n"); }).line, contains(R"("7\x01\"\n")"));
+  CHECK_THAT(codec_test::caught([] { integer_test::read("a text that is much longer than a number"); }).line,
+             contains(R"("a text that is much "...)"));
+  CHECK_THAT(codec_test::caught([] { integer_test::read<std::uint8_t>("-1"); }).line, contains("\"-1\""));
+  CHECK(codec_test::caught([] { integer_test::read(std::string_view("7\0", 2)); }).code == ps::errc::format);
   // an offset-free error leaves the place to the layers above
-  CHECK(codec_test::error_of([] { integer_test::read(std::string(1'000'000, '9')); }).line.size() < 200);
+  CHECK(codec_test::caught([] { integer_test::read(std::string(1'000'000, '9')); }).line.size() < 200);
 }
 
 TEST_CASE("codec/integer: reads blobs, and allocates nothing") {

@@ -23,7 +23,7 @@
 #include <vector>
 
 namespace ps = penstock;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 static_assert(ps::codec<ps::json>);
@@ -45,7 +45,7 @@ T found(std::string_view text, ps::json_field<"x", T> codec = {}) {
 }
 template <class T>
 codec_test::thrown failure(std::string_view text, ps::json_field<"x", T> codec = {}) {
-  return error_of([&] { static_cast<void>(found<T>(text, codec)); });
+  return caught([&] { static_cast<void>(found<T>(text, codec)); });
 }
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
@@ -70,7 +70,7 @@ TEST_CASE("codec/json: what is not JSON is an error with its offset") {
   using namespace json_test;
   const auto check = [](std::string_view text, std::size_t offset, const std::string& part) {
     CAPTURE(text);
-    for (const auto& error : {error_of([&] { static_cast<void>(parsed(text)); }), failure<int>(text)}) {
+    for (const auto& error : {caught([&] { static_cast<void>(parsed(text)); }), failure<int>(text)}) {
       CHECK(error.code == ps::errc::format);
       CHECK_THAT(error.line, contains(part) && contains("offset " + std::to_string(offset)));
     }
@@ -83,20 +83,20 @@ TEST_CASE("codec/json: what is not JSON is an error with its offset") {
   check("{'x': 1}", 1, "goes wrong");
   check("{\"x\": 01}", 7, "goes wrong");
   check("{\"a\": \"\xff\", \"x\": 1}", 7, "goes wrong");
-  CHECK_THAT(error_of([&] { static_cast<void>(parsed("[1e999]")); }).line, contains("range of double"));
+  CHECK_THAT(caught([&] { static_cast<void>(parsed("[1e999]")); }).line, contains("range of double"));
   CHECK_THAT(failure<double>("{\"x\": 1e999}").line, contains("range of double"));
 }
 
 TEST_CASE("codec/json: size and depth are bounded") {
   using namespace json_test;
   CHECK(parsed(nested(128)).is_array());
-  const auto deep = error_of([&] { static_cast<void>(parsed(nested(129))); });
+  const auto deep = caught([&] { static_cast<void>(parsed(nested(129))); });
   CHECK(deep.code == ps::errc::limit);
   CHECK_THAT(deep.line, contains("more than 128 deep") && contains(".depth = ...") && contains("offset 128"));
   CHECK(parsed(nested(1000), {.depth = 1000}).is_array());
   CHECK(parsed("[\"[[[[\", \"\\\"[[[[\"]", {.depth = 1}).size() == 2);
-  CHECK(error_of([&] { static_cast<void>(parsed(std::string(1'000'000, '['))); }).code == ps::errc::limit);
-  const auto large = error_of([&] { static_cast<void>(parsed("[1, 2]", {.limit = 5})); });
+  CHECK(caught([&] { static_cast<void>(parsed(std::string(1'000'000, '['))); }).code == ps::errc::limit);
+  const auto large = caught([&] { static_cast<void>(parsed("[1, 2]", {.limit = 5})); });
   CHECK(large.code == ps::errc::limit);
   CHECK_THAT(large.line, contains("6 bytes, and the limit is 5") && contains(".limit = ..."));
 
@@ -186,7 +186,7 @@ TEST_CASE("codec/json: agrees with itself on random changes of a document, and d
       else
         text[at] = "{}[]\",:0a\\ \xff"[random.below(12)];
     }
-    const auto whole = error_of([&] { static_cast<void>(parsed(text)); });
+    const auto whole = caught([&] { static_cast<void>(parsed(text)); });
     const auto field = failure<int>(text);
     CAPTURE(text);
     if (!whole.line.empty()) CHECK(!field.line.empty());

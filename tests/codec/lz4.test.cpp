@@ -17,7 +17,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using codec_test::joined;
 using penstock_test::contains;
 using namespace penstock::literals;
@@ -93,7 +93,7 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   return into;
 }
 codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
-  return error_of([&] { unpacked(bytes, limit); });
+  return caught([&] { unpacked(bytes, limit); });
 }
 
 }  // namespace lz4_test
@@ -123,7 +123,7 @@ TEST_CASE("codec/lz4: decompresses straight to the destination where the size is
   CHECK(into == content);
   CHECK(scratch.content.capacity() == 0);
   byte_vector small(content.size() - 1);
-  CHECK(error_of([&] { ps::lz4{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
+  CHECK(caught([&] { ps::lz4{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
 }
 
 TEST_CASE("codec/lz4: takes several frames and skips what is to be skipped") {
@@ -151,7 +151,7 @@ TEST_CASE(
     CHECK(error.code == ps::errc::limit);
     CHECK_THAT(error.line, contains("9999999") && contains("lz4{.limit = ...}"));
     ps::lz4_scratch scratch;
-    CHECK(error_of([&] { static_cast<void>(ps::lz4{.limit = 1000}.decode(bomb, scratch)); }).code ==
+    CHECK(caught([&] { static_cast<void>(ps::lz4{.limit = 1000}.decode(bomb, scratch)); }).code ==
           ps::errc::limit);
     CHECK(scratch.content.capacity() < 2000);
     // many small frames are one large content
@@ -201,7 +201,7 @@ TEST_CASE("codec/lz4: with a checksum every flipped bit is noticed, without one 
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
       byte_vector bad = good;
       bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
-      const auto error = error_of([&] {
+      const auto error = caught([&] {
         if (unpacked(bad, 16_MiB) != bytes) ++unnoticed;
       });
       checksums += error.code == ps::errc::checksum ? 1u : 0u;
@@ -267,7 +267,7 @@ TEST_CASE("codec/lz4: goes on after an error, and allocates nothing once its scr
   for (std::size_t i = 30; i < 200; ++i) bad[i] = std::byte{0xff};
   ps::lz4_scratch scratch;
   byte_vector into(content.size());
-  CHECK(error_of([&] { ps::lz4{}.decode(bad, scratch).read_into(into); }).code == ps::errc::format);
+  CHECK(caught([&] { ps::lz4{}.decode(bad, scratch).read_into(into); }).code == ps::errc::format);
   const auto samples = [&] {
     for (const byte_vector& input : inputs) {
       const auto blob = ps::lz4{}.decode(input, scratch);
@@ -291,7 +291,7 @@ TEST_CASE("codec/lz4: real files of other programs") {
   std::size_t archives = 0;
   codec_test::each_file(*folder, [&](const std::string& name, const byte_vector& file) {
     CAPTURE(name);
-    const auto error = error_of([&] {
+    const auto error = caught([&] {
       const byte_vector tar = lz4_test::unpacked(file);
       // tar archives, whose first header has a magic
       CHECK(tar.size() % 512 == 0);

@@ -26,7 +26,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 namespace npy_test {
@@ -73,7 +73,7 @@ std::vector<T> read(const byte_vector& file, ps::extents* shape = nullptr) {
 }
 template <class T = float>
 std::string refusal(const byte_vector& file) {
-  const auto error = error_of([&] { read<T>(file); });
+  const auto error = caught([&] { read<T>(file); });
   if (!error.line.empty()) CHECK(error.code == ps::errc::format);
   return error.line;
 }
@@ -133,7 +133,7 @@ TEST_CASE("codec/npy: writes the header that numpy writes") {
         std::string::npos);
   CHECK(ps::text_of(ps::npy_bytes<double>(ps::extents(), std::vector<double>(1))).find("'shape': ()") !=
         std::string::npos);
-  CHECK(error_of([&] { static_cast<void>(ps::npy_bytes<float>(ps::extents(2, 2), values)); }).code ==
+  CHECK(caught([&] { static_cast<void>(ps::npy_bytes<float>(ps::extents(2, 2), values)); }).code ==
         ps::errc::argument);
 }
 

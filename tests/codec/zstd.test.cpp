@@ -17,7 +17,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using codec_test::joined;
 using penstock_test::contains;
 using namespace penstock::literals;
@@ -74,7 +74,7 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   return into;
 }
 codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
-  return error_of([&] { unpacked(bytes, limit); });
+  return caught([&] { unpacked(bytes, limit); });
 }
 
 }  // namespace zstd_test
@@ -101,7 +101,7 @@ TEST_CASE("codec/zstd: decompresses straight to the destination where the size i
   CHECK(into == content);
   CHECK(scratch.content.capacity() == 0);
   byte_vector small(content.size() - 1);
-  CHECK(error_of([&] { ps::zstd{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
+  CHECK(caught([&] { ps::zstd{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
 }
 
 TEST_CASE("codec/zstd: takes several frames and skips what is to be skipped") {
@@ -129,7 +129,7 @@ TEST_CASE(
     CHECK(error.code == ps::errc::limit);
     CHECK_THAT(error.line, contains("9999999") && contains("zstd{.limit = ...}"));
     ps::zstd_scratch scratch;
-    CHECK(error_of([&] { static_cast<void>(ps::zstd{.limit = 1000}.decode(bomb, scratch)); }).code ==
+    CHECK(caught([&] { static_cast<void>(ps::zstd{.limit = 1000}.decode(bomb, scratch)); }).code ==
           ps::errc::limit);
     CHECK(scratch.content.capacity() < 2000);
     // many small frames are one large content
@@ -179,7 +179,7 @@ TEST_CASE("codec/zstd: with a checksum every flipped bit is noticed, without one
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
       byte_vector bad = good;
       bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
-      const auto error = error_of([&] {
+      const auto error = caught([&] {
         if (unpacked(bad, 16_MiB) != bytes) ++unnoticed;
       });
       checksums += error.code == ps::errc::checksum ? 1u : 0u;

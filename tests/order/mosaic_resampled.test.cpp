@@ -31,7 +31,7 @@ namespace mosaic_resampled_test {
 
 using numbers = std::vector<std::uint64_t>;
 
-ps::order_input shards_of(const numbers& sizes) {
+ps::order_input shard_sizes(const numbers& sizes) {
   numbers starts{0};
   for (const std::uint64_t size : sizes) starts.push_back(starts.back() + size);
   return {starts.back(), std::make_shared<const numbers>(starts)};
@@ -65,7 +65,7 @@ TEST_CASE("order/mosaic_resampled: numpy's choice without replacement") {
 
 TEST_CASE("order/mosaic_resampled: how many samples each shard gives") {
   const auto counts = [](std::uint64_t size, std::uint64_t granularity) {
-    return ps::detail::mosaic_draw(shards_of({5, 7, 4, 8}).starts,
+    return ps::detail::mosaic_draw(shard_sizes({5, 7, 4, 8}).starts,
                                    {.epoch_size = size, .granularity = granularity}, true, 9176)
         .counts_of(0, 1);
   };
@@ -81,7 +81,7 @@ TEST_CASE("order/mosaic_resampled: how many samples each shard gives") {
 TEST_CASE("order/mosaic_resampled: streams give what their weights say") {
   const numbers sizes{10, 10, 30};
   const auto of_stream = [&](const ps::mosaic_sampling& sampling) {
-    const auto made = ps::mosaic_resampled(alone, sampling).make(shards_of(sizes));
+    const auto made = ps::mosaic_resampled(alone, sampling).make(shard_sizes(sizes));
     numbers found(2);
     for (const std::uint64_t id : ids_of(made, 0)) ++found[id < 20 ? 0 : 1];
     return found;
@@ -101,7 +101,7 @@ TEST_CASE("order/mosaic_resampled: fixed samples are those of every epoch, balan
   o.shuffle = true;
   ps::mosaic_sampling sampling{.epoch_size = 12};
   const auto samples = [&](std::uint64_t epoch) {
-    numbers all = ids_of(ps::mosaic_resampled(o, sampling).make(shards_of({20, 20})), epoch);
+    numbers all = ids_of(ps::mosaic_resampled(o, sampling).make(shard_sizes({20, 20})), epoch);
     std::sort(all.begin(), all.end());
     return all;
   };
@@ -139,7 +139,7 @@ TEST_CASE("order/mosaic_resampled: a plan has the same global steps on other ran
 TEST_CASE("order/mosaic_resampled: what cannot be is an error that says what to write") {
   const auto wrong = [](const ps::mosaic_sampling& sampling, const numbers& sizes = {5, 5}) {
     return penstock_test::error_of(
-        [&] { static_cast<void>(ps::mosaic_resampled(alone, sampling).make(shards_of(sizes))); });
+        [&] { static_cast<void>(ps::mosaic_resampled(alone, sampling).make(shard_sizes(sizes))); });
   };
   using penstock_test::contains;
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -328,7 +328,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
       ++refused;
       continue;
     }
-    const auto made = stage.make(shards_of(one.sizes));
+    const auto made = stage.make(shard_sizes(one.sizes));
     const numbers all = ids_of(made, 0);
     std::vector<numbers> ours(static_cast<std::size_t>(made.lanes()));
     for (std::size_t p = 0; p < all.size(); ++p) ours[p % ours.size()].push_back(all[p]);

@@ -34,7 +34,7 @@ namespace {
 using numbers = std::vector<std::uint64_t>;
 
 template <class Order>
-numbers epoch_of(const Order& made, std::uint64_t epoch) {
+numbers order_of_epoch(const Order& made, std::uint64_t epoch) {
   const auto bound = made.bind(epoch);
   numbers all(static_cast<std::size_t>(made.size()));
   for (std::uint64_t p = 0; p < made.size(); ++p) all[static_cast<std::size_t>(p)] = bound(p).index;
@@ -121,9 +121,9 @@ TEST_CASE("order/shuffle: a full shuffle is a bijection with an inverse, another
       CHECK(fault(made, epoch) == "");
     }
     if (n > 50) {
-      CHECK(epoch_of(made, 0) != epoch_of(made, 1));
-      CHECK(epoch_of(made, 0) != epoch_of(ps::shuffle(8).make({n, nullptr}), 0));
-      CHECK(epoch_of(made, 5) == epoch_of(ps::shuffle(7).make({n, nullptr}), 5));
+      CHECK(order_of_epoch(made, 0) != order_of_epoch(made, 1));
+      CHECK(order_of_epoch(made, 0) != order_of_epoch(ps::shuffle(8).make({n, nullptr}), 0));
+      CHECK(order_of_epoch(made, 5) == order_of_epoch(ps::shuffle(7).make({n, nullptr}), 5));
     }
   }
 }
@@ -147,7 +147,7 @@ TEST_CASE("order/shuffle: windows and lanes are bijections with an inverse, over
 TEST_CASE("order/shuffle: a window reads from its own shards alone, and every shard belongs to one window") {
   const numbers sizes{10, 0, 25, 3, 17, 17, 40, 1, 0, 9, 12, 30};
   const auto in = input(sizes);
-  const auto order = epoch_of(ps::shuffle(1, ps::window(3)).make(in), 0);
+  const auto order = order_of_epoch(ps::shuffle(1, ps::window(3)).make(in), 0);
   // Walking along, at most three shards may be unfinished at any time.
   std::vector<std::uint64_t> left = sizes;
   for (std::size_t p = 0; p < order.size(); ++p) {
@@ -164,7 +164,7 @@ TEST_CASE(
   numbers sizes(200, 10);
   const auto in = input(sizes);
   constexpr std::uint64_t lanes = 8;
-  const auto order = epoch_of(ps::shuffle(1, ps::window(5), ps::lanes(lanes)).make(in), 2);
+  const auto order = order_of_epoch(ps::shuffle(1, ps::window(5), ps::lanes(lanes)).make(in), 2);
   std::set<std::uint64_t> all;
   std::size_t touched = 0;
   for (std::uint64_t lane = 0; lane < lanes; ++lane) {
@@ -186,15 +186,15 @@ TEST_CASE("order/shuffle: without shard boundaries a window is the whole") {
 }
 
 TEST_CASE("order/shuffle: the sequence is part of the format and does not change") {
-  CHECK(epoch_of(ps::shuffle(42).make({8, nullptr}), 1) == numbers{0, 5, 1, 3, 7, 4, 6, 2});
-  CHECK(epoch_of(ps::shuffle(42, ps::window(2), ps::lanes(2)).make(input({4, 3, 2, 5})), 1) ==
+  CHECK(order_of_epoch(ps::shuffle(42).make({8, nullptr}), 1) == numbers{0, 5, 1, 3, 7, 4, 6, 2});
+  CHECK(order_of_epoch(ps::shuffle(42, ps::window(2), ps::lanes(2)).make(input({4, 3, 2, 5})), 1) ==
         numbers{3, 12, 2, 7, 6, 9, 1, 10, 5, 13, 4, 11, 0, 8});
 }
 
 TEST_CASE("order/shuffle: many threads may bind and read the same order") {
   numbers sizes(300, 20);
   const auto made = ps::shuffle(1, ps::window(5)).make(input(sizes));
-  const auto expected = epoch_of(made, 6);
+  const auto expected = order_of_epoch(made, 6);
   std::vector<std::thread> threads;
   std::vector<char> right(4, 0);
   for (std::size_t t = 0; t < right.size(); ++t) {
@@ -302,7 +302,7 @@ TEST_CASE("order/shuffle: quality, beside std::shuffle") {
     return sum;
   };
   const auto epochs_of = [&](const auto& stage) {
-    return [made = stage.make(in)](std::uint64_t epoch) { return epoch_of(made, epoch); };
+    return [made = stage.make(in)](std::uint64_t epoch) { return order_of_epoch(made, epoch); };
   };
   const auto standard =
       measure("std::shuffle", [&](std::uint64_t epoch) { return standard_shuffle(n, epoch); });

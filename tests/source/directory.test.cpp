@@ -29,7 +29,7 @@
 static_assert(penstock::indexed_source<penstock::directory> && penstock::blob<penstock::detail::folder_blob>);
 
 namespace ps = penstock;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 namespace directory_test {
@@ -61,7 +61,7 @@ std::vector<std::string> names(const ps::directory& source) {
   return {source.classes().begin(), source.classes().end()};
 }
 codec_test::thrown refusal(const std::filesystem::path& path, ps::directory_options options = {}) {
-  return error_of([&] { static_cast<void>(ps::directory(path.string(), options)); });
+  return caught([&] { static_cast<void>(ps::directory(path.string(), options)); });
 }
 
 }  // namespace directory_test
@@ -95,7 +95,7 @@ TEST_CASE("source/directory: files at any depth, sorted by their bytes, labelled
   CHECK(all_of(ps::directory(dir.path().string() + "//")) == all_of(source));
   source.open().will_need(3);
   source.open().will_need(7);
-  CHECK(error_of([&] { static_cast<void>(source.open().key(7)); }).code == ps::errc::argument);
+  CHECK(caught([&] { static_cast<void>(source.open().key(7)); }).code == ps::errc::argument);
 }
 
 TEST_CASE("source/directory: extensions can be chosen, in any case and with or without a dot") {
@@ -235,7 +235,7 @@ TEST_CASE("source/directory: a file that has changed or gone is an io error that
   std::filesystem::remove(dir / "a/y");
   ps::directory::reader::worker worker;
   const auto at = [&](std::uint64_t i) {
-    return error_of([&] {
+    return caught([&] {
       source.open().evaluate(
           {0, i}, worker, [](const auto& sample) { static_cast<void>(ps::get<"bytes">(sample).finish()); });
     });
@@ -244,11 +244,11 @@ TEST_CASE("source/directory: a file that has changed or gone is an io error that
   CHECK_THAT(at(0).line, contains("had 2 bytes") && contains("has 6 now") && contains("key a/x"));
   CHECK(at(1).code == ps::errc::io);
   CHECK_THAT(at(1).line, contains("cannot be opened") && contains("a/y"));
-  const auto behind = error_of([&] {
+  const auto behind = caught([&] {
     source.open().evaluate({0, 0}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("a/x") && contains("key a/x"));
-  const auto wrong = error_of([&] {
+  const auto wrong = caught([&] {
     source.open().evaluate({0, 0}, worker, [](const auto& sample) {
       std::byte one{};
       ps::get<"bytes">(sample).read_into({&one, 1});

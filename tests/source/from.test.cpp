@@ -176,10 +176,10 @@ TEST_CASE("source/from: a range that can be read once says so when it is read ag
   auto reader = source.open();
   reader.rewind(0);
   CHECK(from_test::drained<type>(reader) == std::vector<int>{3, 1, 4, 1, 5});
-  const auto error = codec_test::error_of([&] { reader.rewind(1); });
+  const auto error = codec_test::caught([&] { reader.rewind(1); });
   CHECK(error.code == ps::errc::state);
   CHECK_THAT(error.line, contains("read once only"));
   auto other = source.open();
   int i = 0;
-  CHECK(codec_test::error_of([&] { static_cast<void>(other.next(i)); }).code == ps::errc::state);
+  CHECK(codec_test::caught([&] { static_cast<void>(other.next(i)); }).code == ps::errc::state);
 }

@@ -73,7 +73,7 @@ TEST_CASE("source/generated: takes shards that fit, and only those") {
   for (const std::vector<std::uint64_t>& bad :
        {std::vector<std::uint64_t>{0}, {1, 10}, {0, 9}, {0, 11}, {0, 7, 5, 10}, {10, 0}}) {
     const auto error =
-        codec_test::error_of([&] { static_cast<void>(ps::generated(10, generated_test::square, bad)); });
+        codec_test::caught([&] { static_cast<void>(ps::generated(10, generated_test::square, bad)); });
     CHECK(error.code == ps::errc::argument);
     CHECK_THAT(error.line, contains("generated") && contains("from 0 to the number of samples, 10"));
   }

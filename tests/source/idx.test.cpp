@@ -19,7 +19,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 static_assert(ps::indexed_source<ps::idx_source<std::uint8_t>>);
@@ -63,7 +63,7 @@ template <class T = std::uint8_t>
 codec_test::thrown refusal(const byte_vector& file) {
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "bad.idx", file);
-  const auto error = error_of([&] { static_cast<void>(ps::idx<T>(path)); });
+  const auto error = caught([&] { static_cast<void>(ps::idx<T>(path)); });
   if (!error.line.empty()) CHECK_THAT(error.line, contains("bad.idx") && contains("offset"));
   return error;
 }
@@ -116,10 +116,10 @@ TEST_CASE("source/idx: images and labels are one record") {
   });
   CHECK(calls == 1);
   const std::string fewer = written(dir / "fewer", made(0x0c, {2}, counting(8)));
-  const auto error = error_of([&] { static_cast<void>(ps::idx<std::uint8_t, std::int32_t>(images, fewer)); });
+  const auto error = caught([&] { static_cast<void>(ps::idx<std::uint8_t, std::int32_t>(images, fewer)); });
   CHECK(error.code == ps::errc::format);
   CHECK_THAT(error.line, contains("2 labels for the 3 images") && contains("fewer"));
-  CHECK_THAT(error_of([&] { static_cast<void>(ps::idx(images, images)); }).line, contains("one dimension"));
+  CHECK_THAT(caught([&] { static_cast<void>(ps::idx(images, images)); }).line, contains("one dimension"));
 }
 
 TEST_CASE("source/idx: a header that lies is an error that names file and offset") {
@@ -153,10 +153,10 @@ TEST_CASE("source/idx: a header that lies is an error that names file and offset
 
 TEST_CASE("source/idx: a file that is not there is an io error that names it") {
   const penstock_test::temp_dir dir;
-  const auto missing = error_of([&] { static_cast<void>(ps::idx((dir / "missing").string())); });
+  const auto missing = caught([&] { static_cast<void>(ps::idx((dir / "missing").string())); });
   CHECK(missing.code == ps::errc::io);
   CHECK_THAT(missing.line, contains("missing") && contains("opened"));
-  const auto folder = error_of([&] { static_cast<void>(ps::idx(dir.path().string())); });
+  const auto folder = caught([&] { static_cast<void>(ps::idx(dir.path().string())); });
   CHECK(folder.code == ps::errc::io);
   CHECK_THAT(folder.line, contains("not a regular file"));
 }

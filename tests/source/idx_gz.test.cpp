@@ -17,7 +17,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 static_assert(std::is_same_v<decltype(ps::idx_gz("a")), ps::idx_source<std::uint8_t>>);
@@ -58,7 +58,7 @@ TEST_CASE("source/idx_gz: reads what idx reads, from one member or several") {
   const auto source = ps::idx_gz(written(dir / "two", two));
   CHECK(source.size() == 100'000);
   CHECK(ps::idx_gz(written(dir / "padded", codec_test::joined(two, byte_vector(512)))).size() == 100'000);
-  CHECK(error_of([&] {
+  CHECK(caught([&] {
           static_cast<void>(ps::idx_gz(written(dir / "junk", codec_test::joined(two, {std::byte{1}}))));
         }).code == ps::errc::format);
   CHECK(source.fingerprint() == ps::idx(written(dir / "plain", file)).fingerprint());
@@ -72,7 +72,7 @@ TEST_CASE("source/idx_gz: hostile files are errors that name the file, and cost 
   const std::string bomb = written(dir / "bomb", good);
   CHECK(ps::idx_gz(bomb, file.size()).size() == 1'000'000);
   for (const std::uint64_t limit : {0u, 5000u, 1'000'007u}) {
-    const auto error = error_of([&] { static_cast<void>(ps::idx_gz(bomb, limit)); });
+    const auto error = caught([&] { static_cast<void>(ps::idx_gz(bomb, limit)); });
     CHECK(error.code == ps::errc::limit);
     CHECK_THAT(error.line, contains(std::to_string(limit)) && contains("bomb"));
   }
@@ -80,7 +80,7 @@ TEST_CASE("source/idx_gz: hostile files are errors that name the file, and cost 
   for (std::size_t size = 0; size < small.size(); ++size) {
     const auto cut =
         written(dir / "cut", byte_vector(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(size)));
-    const auto error = error_of([&] { static_cast<void>(ps::idx_gz(cut)); });
+    const auto error = caught([&] { static_cast<void>(ps::idx_gz(cut)); });
     REQUIRE(error.code == ps::errc::format);
     REQUIRE_THAT(error.line, contains("cut") && contains("offset"));
   }
@@ -89,20 +89,20 @@ TEST_CASE("source/idx_gz: hostile files are errors that name the file, and cost 
     bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
     const auto flipped = written(dir / "flipped", bad);
     std::uint64_t rows = 100;  // a flip of the time in the header does no harm
-    static_cast<void>(error_of([&] { rows = ps::idx_gz(flipped).size(); }));
+    static_cast<void>(caught([&] { rows = ps::idx_gz(flipped).size(); }));
     REQUIRE(rows == 100);
   }
   byte_vector lie = packed(file);
   lie.back() = std::byte{0xff};
   const auto lying = written(dir / "lying", lie);
-  CHECK(error_of([&] { static_cast<void>(ps::idx_gz(lying)); }).code == ps::errc::format);
+  CHECK(caught([&] { static_cast<void>(ps::idx_gz(lying)); }).code == ps::errc::format);
   // good gzip, bad IDX
   byte_vector header = zeros(100);
   header.pop_back();
   const auto bad_idx = written(dir / "bad_idx", packed(header));
-  CHECK_THAT(error_of([&] { static_cast<void>(ps::idx_gz(bad_idx)); }).line,
+  CHECK_THAT(caught([&] { static_cast<void>(ps::idx_gz(bad_idx)); }).line,
              contains("100 rows") && contains("but 99 bytes") && contains("offset 8"));
-  CHECK(error_of([&] { static_cast<void>(ps::idx_gz((dir / "missing").string())); }).code == ps::errc::io);
+  CHECK(caught([&] { static_cast<void>(ps::idx_gz((dir / "missing").string())); }).code == ps::errc::io);
 }
 
 TEST_CASE("source/idx_gz: reads the MNIST test set") {

@@ -26,7 +26,7 @@
 static_assert(penstock::indexed_source<penstock::line_source<penstock::mapped_file>>);
 
 namespace ps = penstock;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 namespace lines_test {
@@ -128,9 +128,7 @@ TEST_CASE("source/lines: files by a pattern are one dataset, and lines are views
   const char* first = nullptr;
   reader.evaluate({0, 2}, worker, [&](std::string_view text) { first = text.data(); });
   reader.evaluate({0, 3}, worker, [&](std::string_view text) { CHECK(text.data() == first + 5); });
-  CHECK(error_of([&] {
-          reader.evaluate({0, 4}, worker, [](std::string_view) {});
-        }).code == ps::errc::argument);
+  CHECK(caught([&] { reader.evaluate({0, 4}, worker, [](std::string_view) {}); }).code == ps::errc::argument);
 }
 
 TEST_CASE("source/lines: the table is small, and reading allocates nothing") {
@@ -178,10 +176,10 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
   using namespace lines_test;
   const penstock_test::temp_dir dir;
   const std::string empty = written(dir / "empty.txt", "");
-  const auto none = error_of([&] { static_cast<void>(ps::lines(empty)); });
+  const auto none = caught([&] { static_cast<void>(ps::lines(empty)); });
   CHECK(none.code == ps::errc::argument);
   CHECK_THAT(none.line, contains("empty.txt") && contains("no line"));
-  const auto missing = error_of([&] { static_cast<void>(ps::lines((dir / "no.txt").string())); });
+  const auto missing = caught([&] { static_cast<void>(ps::lines((dir / "no.txt").string())); });
   CHECK(missing.code == ps::errc::io);
   CHECK_THAT(missing.line, contains("no.txt"));
 
@@ -189,17 +187,17 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
   const auto source = ps::lines(path);
   const std::uint64_t mark = source.fingerprint();
   decltype(source)::reader::worker worker;
-  const auto behind = error_of([&] {
+  const auto behind = caught([&] {
     source.open().evaluate({0, 1}, worker, [](std::string_view) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("x.txt") && contains("x.txt:2") && contains("offset 4"));
-  const auto codec = error_of([&] {
+  const auto codec = caught([&] {
     source.open().evaluate({0, 1}, worker,
                            [](std::string_view) { throw ps::error(ps::errc::format, "no").at_offset(2); });
   });
   CHECK_THAT(codec.line, contains("no, at byte 2 of the line") && contains("offset 4"));
   written(dir / "x.txt", "one\nthree\n");
-  const auto changed = error_of([&] { source.open().evaluate({0, 0}, worker, [](std::string_view) {}); });
+  const auto changed = caught([&] { source.open().evaluate({0, 0}, worker, [](std::string_view) {}); });
   CHECK(changed.code == ps::errc::io);
   CHECK_THAT(changed.line, contains("x.txt") && contains("was changed"));
   CHECK(ps::lines(path).fingerprint() != mark);
@@ -210,7 +208,7 @@ TEST_CASE("source/lines: a compressed file is an error that says how to read it"
   const penstock_test::temp_dir dir;
   const auto refused = [&](std::string_view begin) {
     const std::string path = written(dir / "x.txt", std::string(begin) + "and\nmore\n");
-    return error_of([&] { static_cast<void>(ps::lines(path)); });
+    return caught([&] { static_cast<void>(ps::lines(path)); });
   };
   const auto gzip = refused("\x1f\x8b\x08");
   CHECK(gzip.code == ps::errc::format);
@@ -234,7 +232,7 @@ TEST_CASE("source/lines: a file that is cut off while its lines are read is an e
   const auto source = ps::lines(path);
   const auto reader = source.open();
   decltype(source.open())::worker worker;
-  const auto cut = error_of([&] {
+  const auto cut = caught([&] {
     reader.evaluate({0, 15'000}, worker, [&](std::string_view line) {
       std::filesystem::resize_file(path, 100);
       CHECK(*static_cast<const volatile char*>(line.data()) == '\0');  // would end the process unguarded

@@ -29,7 +29,7 @@
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 namespace npy_rows_test {
@@ -82,7 +82,7 @@ auto all_of(const Source& source) {
 }
 template <class T = float, std::uint64_t... Lengths>
 codec_test::thrown refusal(const byte_vector& file) {
-  return error_of(
+  return caught(
       [&] { static_cast<void>(ps::npy_rows<T, Lengths...>(ps::memory_files().add("bad.npy", file))); });
 }
 
@@ -129,8 +129,8 @@ TEST_CASE("source/npy_rows: several files are one dataset, and views lie in the 
   CHECK(worker.scratch.capacity() == 0);
   reader.will_need(5);
   reader.will_need(6);
-  CHECK(error_of([&] { reader.evaluate({0, 6}, worker, [](const auto&) {}); }).code == ps::errc::argument);
-  const auto behind = error_of([&] {
+  CHECK(caught([&] { reader.evaluate({0, 6}, worker, [](const auto&) {}); }).code == ps::errc::argument);
+  const auto behind = caught([&] {
     reader.evaluate({0, 3}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("2.npy") && contains("offset 140"));
@@ -227,7 +227,7 @@ TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
   const auto shape = refusal<float, 4>(with_header(header("<f4", "False", "(2, 3)"), 24));
   CHECK(shape.code == ps::errc::shape);
   CHECK_THAT(shape.line, contains("shape (3,)") && contains("(4,) was asked for"));
-  const auto differ = error_of([&] {
+  const auto differ = caught([&] {
     static_cast<void>(ps::npy_rows<float>(ps::memory_files()
                                               .add("a", made<float>(ps::extents(2, 3)))
                                               .add("b", made<float>(ps::extents(2, 4)))));
@@ -244,7 +244,7 @@ TEST_CASE("source/npy_rows: rows of no bytes may be many, but not more than can 
   files.add("0.npy", file);
   CHECK(ps::npy_rows<float>(files).size() == std::uint64_t{1} << 60);
   for (int i = 1; i < 17; ++i) files.add(std::to_string(i) + ".npy", file);
-  const auto e = error_of([&] { static_cast<void>(ps::npy_rows<float>(files)); });
+  const auto e = caught([&] { static_cast<void>(ps::npy_rows<float>(files)); });
   CHECK(e.code == ps::errc::limit);
   CHECK_THAT(e.line, contains("4.npy"));
 }
@@ -277,10 +277,10 @@ TEST_CASE("source/npy_rows: the fingerprint changes with the files, and a change
   written(dir / "x.npy", made<float>(ps::extents(3, 3)));
   CHECK(source.fingerprint() != ps::npy_rows<float>(path).fingerprint());
   decltype(source)::reader::worker worker;
-  const auto error = error_of([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
+  const auto error = caught([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
   CHECK(error.code == ps::errc::io);
   CHECK_THAT(error.line, contains("was changed") && contains("x.npy"));
-  CHECK(error_of([&] { static_cast<void>(ps::npy_rows<float>((dir / "no.npy").string())); }).code ==
+  CHECK(caught([&] { static_cast<void>(ps::npy_rows<float>((dir / "no.npy").string())); }).code ==
         ps::errc::io);
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("source/npy_rows: real files of numpy") {
     const auto rows = [&]<class T>(T) {
       ps::npy<T> codec;
       typename ps::npy<T>::scratch scratch;
-      if (!error_of([&] { static_cast<void>(codec.decode(bytes, scratch)); }).line.empty()) {
+      if (!caught([&] { static_cast<void>(codec.decode(bytes, scratch)); }).line.empty()) {
         CHECK(!refusal<T>(bytes).line.empty());
         return;
       }

@@ -25,7 +25,7 @@
 #include <vector>
 
 namespace ps = penstock;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 using penstock_test::zip_writer;
 
@@ -44,7 +44,7 @@ ps::memory_files held(const std::string& text) {
   return ps::memory_files().add("x.npz", codec_test::to_vector(std::string_view(text)));
 }
 codec_test::thrown refusal(const std::string& text, std::string_view name = "a") {
-  return error_of([&] { static_cast<void>(ps::npz_rows<float>(held(text), name)); });
+  return caught([&] { static_cast<void>(ps::npz_rows<float>(held(text), name)); });
 }
 template <class Source>
 auto values_of(const Source& source) {
@@ -207,7 +207,7 @@ TEST_CASE("source/npz_rows: cut files and noise are errors, or give rows that ar
       const auto at = static_cast<std::size_t>(random.below(good.size()));
       noise[at] = static_cast<char>(random.below(256));
     }
-    static_cast<void>(error_of([&] {
+    static_cast<void>(caught([&] {
       const auto rows = ps::npz_rows<float>(held(noise), "a");
       if (rows.size() * rows.row().elements() * 4 > noise.size()) FAIL("rows beyond the file");
       if (rows.size() < 100) static_cast<void>(values_of(rows));
@@ -250,9 +250,8 @@ with zipfile.ZipFile(folder + "/many.npz", "w") as archive:
     CHECK(values_of(ps::npz_rows<float>((dir / name).string(), "a")) == counting(12));
     CHECK(values_of(ps::npz_rows<float>(ps::file((dir / name).string()), "a")) == counting(12));
   }
-  CHECK_THAT(
-      error_of([&] { static_cast<void>(ps::npz_rows<float>((dir / "packed.npz").string(), "a")); }).line,
-      contains("numpy.savez"));
+  CHECK_THAT(caught([&] { static_cast<void>(ps::npz_rows<float>((dir / "packed.npz").string(), "a")); }).line,
+             contains("numpy.savez"));
 
   if (!penstock_test::have_program("numpy", python + " -c 'import numpy'")) return;
   written(dir / "np.py", R"py(

@@ -30,7 +30,7 @@ using penstock_test::contains;
 namespace safetensors_test {
 
 template <class F>
-ps::error error_of(F&& f) {
+ps::error error_in(F&& f) {
   try {
     f();
   } catch (const ps::error& e) {
@@ -76,9 +76,9 @@ std::string entry(std::string_view name, std::string_view dtype, std::string_vie
 ps::error refusal(const std::string& text) {
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "bad.safetensors", text);
-  const auto found = error_of([&] { ps::safetensors_file{path}; });
+  const auto found = error_in([&] { ps::safetensors_file{path}; });
   CHECK(found.file() == path);
-  const auto rows = error_of([&] {
+  const auto rows = error_in([&] {
     static_cast<void>(ps::safetensors_rows<float>(
         ps::memory_files().add("bad", codec_test::to_vector(std::string_view(text))), "a"));
   });
@@ -120,11 +120,11 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
   CHECK(copy.tensor<float>("w.0").data() == weights.data());
   all.confirm();
 
-  const auto missing = error_of([&] { (void)all.tensor<float>("w.1"); });
+  const auto missing = error_in([&] { (void)all.tensor<float>("w.1"); });
   CHECK((missing.code() == ps::errc::missing));
   CHECK_THAT(missing.what(), contains("no tensor 'w.1'; it has: h, no, one, w.0"));
   CHECK(missing.file() == all.path());
-  const auto wrong = error_of([&] { (void)all.tensor<std::int32_t>("w.0"); });
+  const auto wrong = error_in([&] { (void)all.tensor<std::int32_t>("w.0"); });
   CHECK((wrong.code() == ps::errc::format));
   CHECK_THAT(wrong.what(), contains("is of F32, but I32 was asked for"));
 }
@@ -138,7 +138,7 @@ TEST_CASE("source/safetensors: no tensors, values that are no booleans, and tens
       "{" + entry("b", "BOOL", "[3]", "[0,3]") + "," + entry("f", "F32", "[1]", "[3,7]") + "}";
   const ps::safetensors_file odd(
       written(dir / "2", file_text(header, std::string("\1\2\0", 3) + numbers<float>(1, 5))));
-  const auto no_bool = error_of([&] { (void)odd.tensor<bool>("b"); });
+  const auto no_bool = error_in([&] { (void)odd.tensor<bool>("b"); });
   CHECK_THAT(no_bool.what(), contains("neither 0 nor 1"));
   CHECK(no_bool.offset() == 8 + header.size() + 1);
   CHECK(odd.bytes("f").size() == 4);
@@ -150,7 +150,7 @@ TEST_CASE("source/safetensors: no tensors, values that are no booleans, and tens
     if (reinterpret_cast<std::uintptr_t>(one->bytes("f").data()) % alignof(float) == 0) {
       CHECK(*one->tensor<float>("f").data() == 5.0f);
     } else {
-      CHECK_THAT(error_of([&] { (void)one->tensor<float>("f"); }).what(), contains("no multiple of 4"));
+      CHECK_THAT(error_in([&] { (void)one->tensor<float>("f"); }).what(), contains("no multiple of 4"));
       ++refused;
     }
   }
@@ -205,12 +205,12 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
     }
   CHECK(batches == 1);
 
-  const auto shape = error_of([&] { (void)ps::safetensors_rows<float, 4>(pattern, "x"); });
+  const auto shape = error_in([&] { (void)ps::safetensors_rows<float, 4>(pattern, "x"); });
   CHECK((shape.code() == ps::errc::shape));
-  CHECK((error_of([&] { (void)ps::safetensors_rows<double>(pattern, "x"); }).code() == ps::errc::format));
-  CHECK((error_of([&] { (void)ps::safetensors_rows<float>(pattern, "y"); }).code() == ps::errc::missing));
+  CHECK((error_in([&] { (void)ps::safetensors_rows<double>(pattern, "x"); }).code() == ps::errc::format));
+  CHECK((error_in([&] { (void)ps::safetensors_rows<float>(pattern, "y"); }).code() == ps::errc::missing));
   written(dir / "1.st", file_text("{" + entry("x", "F32", "[]", "[0,4]") + "}", numbers<float>(1)));
-  CHECK_THAT(error_of([&] { (void)ps::safetensors_rows<float>(pattern, "x"); }).what(),
+  CHECK_THAT(error_in([&] { (void)ps::safetensors_rows<float>(pattern, "x"); }).what(),
              contains("has no rows"));
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("source/safetensors: a header that lies is one error") {
   const ps::safetensors_file named(
       written(dir / "long", file_text("{" + entry(name, "F32", "[1]", "[0,4]") + "}", four)));
   CHECK(named.bytes(name).size() == 4);
-  CHECK((error_of([&] { (void)named.bytes("a"); }).code() == ps::errc::missing));
+  CHECK((error_in([&] { (void)named.bytes("a"); }).code() == ps::errc::missing));
 }
 
 TEST_CASE("source/safetensors: what its own package wrote is what we read") {

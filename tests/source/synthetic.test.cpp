@@ -101,8 +101,7 @@ TEST_CASE("source/synthetic: shards are of equal size to one sample") {
 
 TEST_CASE("source/synthetic: refuses options that make no sense") {
   const auto refused = [](const ps::synthetic_options& options) {
-    return codec_test::error_of([&] { static_cast<void>(ps::synthetic(options)); }).code ==
-           ps::errc::argument;
+    return codec_test::caught([&] { static_cast<void>(ps::synthetic(options)); }).code == ps::errc::argument;
   };
   CHECK(refused({.jitter = 1.5}));
   CHECK(refused({.jitter = -0.1}));

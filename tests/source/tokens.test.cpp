@@ -28,7 +28,7 @@ static_assert(penstock::indexed_source<
 
 namespace ps = penstock;
 using codec_test::byte_vector;
-using codec_test::error_of;
+using codec_test::caught;
 using penstock_test::contains;
 
 namespace tokens_test {
@@ -126,7 +126,7 @@ codec_test::thrown refusal(const byte_vector& bin, const byte_vector* idx = null
   ps::memory_files memory;
   memory.add("bad.bin", bin);
   if (idx != nullptr) memory.add("bad.idx", *idx);
-  const auto thrown = error_of([&] {
+  const auto thrown = caught([&] {
     if (idx != nullptr)
       static_cast<void>(ps::megatron_tokens<token>(memory, windows{.length = 1}));
     else if (header)
@@ -180,7 +180,7 @@ TEST_CASE("source/tokens: windows of every length and stride are those of the de
   CHECK(known.open().bytes_per_sample() == 12);
   known.open().will_need(7);
   known.open().will_need(1'000'000);
-  CHECK(error_of([&] {
+  CHECK(caught([&] {
           ps::token_source<token, ps::token_window<5>, ps::mapped_file>::reader::worker worker;
           known.open().evaluate({0, 24}, worker, [](const auto&) {});
         }).code == ps::errc::argument);
@@ -239,7 +239,7 @@ TEST_CASE("source/tokens: no window crosses the end of a document where that is 
     for (const bool within : {false, true}) {
       const auto want = expected(within ? pieces : wholes, length + targets, step);
       if (want.empty()) {
-        CHECK(error_of([&] {
+        CHECK(caught([&] {
                 static_cast<void>(
                     ps::megatron_tokens<token>(pattern, windows{length, targets, stride, within}));
               }).code == ps::errc::argument);
@@ -403,7 +403,7 @@ TEST_CASE("source/tokens: what cannot be is refused with a reason") {
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "x.bin", counting(0, 10));
   const auto reason = [&](windows chosen) {
-    return error_of([&] { static_cast<void>(ps::raw_tokens<token>(path, chosen)); });
+    return caught([&] { static_cast<void>(ps::raw_tokens<token>(path, chosen)); });
   };
   CHECK_THAT(reason({.length = 10}).line,
              contains("the 11 tokens of a window") && contains("the longest has 10"));
@@ -415,12 +415,12 @@ TEST_CASE("source/tokens: what cannot be is refused with a reason") {
              contains("windows of 5 + 2199023255552 tokens are too long"));
   CHECK(reason({.length = 9, .stride = ~std::uint64_t{0}}).line.empty());
   CHECK_THAT(reason({.length = 1, .within_documents = true}).line, contains("where documents end"));
-  CHECK(error_of([&] { static_cast<void>(ps::raw_tokens<token>((dir / "no").string(), windows{})); }).code ==
+  CHECK(caught([&] { static_cast<void>(ps::raw_tokens<token>((dir / "no").string(), windows{})); }).code ==
         ps::errc::io);
-  const auto alone = error_of([&] { static_cast<void>(ps::megatron_tokens<token>(path, windows{})); });
+  const auto alone = caught([&] { static_cast<void>(ps::megatron_tokens<token>(path, windows{})); });
   CHECK(alone.code == ps::errc::io);
   CHECK_THAT(alone.line, contains("x.idx"));
-  CHECK_THAT(error_of([&] {
+  CHECK_THAT(caught([&] {
                static_cast<void>(ps::megatron_tokens<token>(ps::file({path.c_str()}), windows{}));
              }).line,
              contains("names no .idx"));
@@ -441,7 +441,7 @@ TEST_CASE("source/tokens: a file that changes after the plan was made is noticed
             .fingerprint());
   write(dir / "x.bin", counting(1, 101));
   decltype(source)::reader::worker worker;
-  const auto error = error_of([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
+  const auto error = caught([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
   CHECK(error.code == ps::errc::io);
   CHECK_THAT(error.line, contains("was changed") && contains("x.bin"));
   CHECK(source.fingerprint() !=
@@ -453,7 +453,7 @@ TEST_CASE("source/tokens: an error of a stage behind is told with file and offse
   const penstock_test::temp_dir dir;
   const auto source = ps::raw_tokens<token>(written(dir / "x.bin", counting(0, 100)), windows{.length = 8});
   decltype(source)::reader::worker worker;
-  const auto error = error_of([&] {
+  const auto error = caught([&] {
     source.open().evaluate({0, 2}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(error.line, contains("x.bin") && contains("offset 32"));

@@ -37,8 +37,8 @@ using namespace bad_samples_test;
 
 namespace {
 
-const auto identity = [](std::uint64_t i) { return i; };
-const auto not_third = [](std::uint64_t x) { return x % 3 != 2; };
+const auto itself = [](std::uint64_t i) { return i; };
+const auto no_third = [](std::uint64_t x) { return x % 3 != 2; };
 
 }  // namespace
 
@@ -252,7 +252,7 @@ TEST_CASE(
       CHECK_THAT(direct.failure, penstock_test::contains("the ledger of bad samples cannot be written"));
       CHECK(direct.elements.empty());
       const auto chunks =
-          look(broken_source() | ps::filter(not_third) | full | ps::batch(3) | ps::workers(workers));
+          look(broken_source() | ps::filter(no_third) | full | ps::batch(3) | ps::workers(workers));
       CHECK_THAT(chunks.failure, penstock_test::contains("cannot be written"));
       CHECK(chunks.elements.empty());
     }
@@ -261,13 +261,13 @@ TEST_CASE(
 
 TEST_CASE("stage/bad_samples_found: describe names the policy, and it costs no guarantee") {
   const auto plan =
-      ps::generated(9, identity) | bad::replace(bad::fraction(0.25), bad::ledger("b.jsonl")) | ps::batch(2);
+      ps::generated(9, itself) | bad::replace(bad::fraction(0.25), bad::ledger("b.jsonl")) | ps::batch(2);
   CHECK_THAT(ps::describe(plan),
              penstock_test::contains("bad_samples::replace(fraction(0.25), ledger b.jsonl)") &&
                  penstock_test::contains("keeps: indexed deterministic resumable elastic lockstep"));
-  CHECK_THAT(ps::describe(ps::generated(9, identity) | bad::skip(3) | ps::batch(2)),
+  CHECK_THAT(ps::describe(ps::generated(9, itself) | bad::skip(3) | ps::batch(2)),
              penstock_test::contains("bad_samples::skip(3)"));
-  CHECK_THAT(ps::describe(ps::generated(9, identity) | bad::fatal() | ps::batch(2)),
+  CHECK_THAT(ps::describe(ps::generated(9, itself) | bad::fatal() | ps::batch(2)),
              penstock_test::contains("bad_samples::fatal"));
   // The same sequence, whatever becomes of what is bad: a run that ended goes on with another policy.
   auto run = (broken_source() | ps::take(17) | ps::skip(1) | ps::batch(2)).open();

@@ -17,7 +17,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 namespace {
-constexpr auto odd = [](int x) { return x % 2 != 0; };
+constexpr auto odd_ones = [](int x) { return x % 2 != 0; };
 }
 
 TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there are data for") {
@@ -39,7 +39,8 @@ TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there
 TEST_CASE(
     "stage/steps: behind a filter batches go on across the end of the data, and every pass is in another "
     "order") {
-  const auto plan = ps::from(numbers(10)) | ps::shuffle(1) | ps::filter(odd) | ps::batch(4) | ps::steps(5);
+  const auto plan =
+      ps::from(numbers(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);
   const auto all = batches_of(plan, 2);
   REQUIRE(all.size() == 5);
@@ -66,7 +67,7 @@ TEST_CASE("stage/steps: take and skip of batches count within a pass, on either 
 }
 
 TEST_CASE("stage/steps: without it a filter on several ranks is refused by name, with it it is not") {
-  const auto source = ps::from(numbers(100)) | ps::shard(0, 2) | ps::filter(odd) | ps::batch(4);
+  const auto source = ps::from(numbers(100)) | ps::shard(0, 2) | ps::filter(odd_ones) | ps::batch(4);
   const auto said = error_of([&] { (void)source.open(); });
   CHECK_THAT(said, contains("`lockstep` is lost by filter"));
   CHECK_THAT(said, contains("steps(n)"));

@@ -58,7 +58,7 @@ struct thrown {
   std::string line;
 };
 template <class Call>
-thrown error_of(Call&& call) {
+thrown caught(Call&& call) {
   try {
     call();
   } catch (const penstock::error& e) {
