@@ -206,7 +206,7 @@ TEST_CASE("codec/json: lines of a file through a pipeline") {
             std::to_string(i) + R"(, "box": [)" + std::to_string(i) + ", 0.5]}\n";
   const auto rows = ps::lines(ps::memory_files().add("x.jsonl", text));
   const auto labels = rows | ps::decode<ps::json_field<"label", int>> | ps::batch(10);
-  CHECK(penstock_test::values_of(labels, 3) == penstock_test::numbers(100));
+  CHECK(penstock_test::values_of(labels, 3) == penstock_test::first_ints(100));
   const auto boxes = rows | ps::decode<ps::json_field<"box", std::array<float, 2>>> | ps::batch(10);
   const auto numbers = penstock_test::values_of(boxes, 2);
   REQUIRE(numbers.size() == 200);
@@ -218,7 +218,7 @@ TEST_CASE("codec/json: lines of a file through a pipeline") {
   CHECK(letters == 14 * 21 + 1);
   const auto whole = rows | ps::decode<ps::json> |
                      ps::map([](const ps::json_value& v) { return v["label"].get<int>(); }) | ps::batch(10);
-  CHECK(penstock_test::values_of(whole, 2) == penstock_test::numbers(100));
+  CHECK(penstock_test::values_of(whole, 2) == penstock_test::first_ints(100));
   const auto bad = ps::lines(ps::memory_files().add("x.jsonl", "{\"label\": 1}\n{\"label\": \"no\"}\n")) |
                    ps::decode<ps::json_field<"label", int>> | ps::batch(1);
   CHECK_THAT(penstock_test::error_of([&] { static_cast<void>(penstock_test::values_of(bad)); }),

@@ -25,7 +25,7 @@ struct numbers_batch {
 
 /// What a function in another file would return: two plans of different types, one type of loader.
 ps::any_loader<numbers_batch> make_loader(bool odd_only) {
-  const auto source = ps::from(numbers(100)) | ps::shuffle(4);
+  const auto source = ps::from(first_ints(100)) | ps::shuffle(4);
   const auto view = [](auto& b) { return numbers_batch{b.values()}; };
   if (odd_only) return {source | ps::filter([](int x) { return x % 2 != 0; }) | ps::batch(8), view};
   return {source | ps::batch(8) | ps::workers(2), view};
@@ -45,7 +45,7 @@ struct trainer {  // a loader as a member, without a template
 
 TEST_CASE("integration/any_loader: the batches are those of the plan, epoch after epoch") {
   trainer mine;
-  const auto plan = ps::from(numbers(100)) | ps::shuffle(4) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(4) | ps::batch(8);
   auto run = plan.open();
   for (auto epoch : run.epochs(3)) {
     std::vector<int> expected;
@@ -76,7 +76,7 @@ TEST_CASE("integration/any_loader: it can be moved, and goes on where a state sa
 }
 
 TEST_CASE("integration/any_loader: an exception of the chain comes through") {
-  const auto plan = ps::from(numbers(100)) |
+  const auto plan = ps::from(first_ints(100)) |
                     ps::map([](int x) { return x < 50 ? x : throw std::runtime_error("fifty"); }) |
                     ps::batch(10);
   ps::any_loader<numbers_batch> loader(plan, [](auto& b) { return numbers_batch{b.values()}; });

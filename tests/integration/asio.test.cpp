@@ -71,7 +71,7 @@ class gate {
 
 /// 0 .. 39 in batches of 8, the third of which waits at a gate; a depth that is said keeps each by itself.
 auto gated(gate& door) {
-  return ps::from(numbers(40)) | ps::map([&door](int x) {
+  return ps::from(first_ints(40)) | ps::map([&door](int x) {
            if (x == 20) door.pass();
            return x;
          }) |
@@ -141,7 +141,7 @@ TEST_CASE("integration/asio: a coroutine gets the batches of the plain loop, ove
       return run.state();
     }());
   };
-  const auto source = ps::from(numbers(103)) | ps::shuffle(3);
+  const auto source = ps::from(first_ints(103)) | ps::shuffle(3);
   for (const unsigned workers : {0u, 1u, 3u}) {
     check(source | ps::batch(8) | ps::workers(workers), 3);
     check(source | ps::filter([](int x) { return x % 3 != 0; }) | ps::batch(5) | ps::workers(workers), 2);
@@ -150,7 +150,7 @@ TEST_CASE("integration/asio: a coroutine gets the batches of the plain loop, ove
 
 TEST_CASE("integration/asio: callbacks and futures are tokens too, and calls are answered in their order") {
   const deadline guard("tokens");
-  const auto plan = ps::from(numbers(20)) | ps::batch(8);
+  const auto plan = ps::from(first_ints(20)) | ps::batch(8);
   asio::io_context io;
   ps::async_run batches(io.get_executor(), plan.open());
   using batch = decltype(batches)::value_type;
@@ -177,7 +177,7 @@ TEST_CASE("integration/asio: callbacks and futures are tokens too, and calls are
 
 TEST_CASE("integration/asio: several runs share one context, with one thread and with three") {
   const deadline guard("several runs");
-  const auto plan = ps::from(numbers(200)) | ps::shuffle(9) | ps::batch(7) | ps::workers(1);
+  const auto plan = ps::from(first_ints(200)) | ps::shuffle(9) | ps::batch(7) | ps::workers(1);
   const auto expected = read_plainly(plan, 2);
   for (const int threads : {1, 3}) {
     asio::io_context io;
@@ -204,7 +204,7 @@ TEST_CASE("integration/asio: no thread of the context evaluates or waits") {
   asio::io_context io;
   const auto here = std::this_thread::get_id();
   std::atomic<bool> elsewhere{true};
-  const auto plan = ps::from(numbers(8)) | ps::map([&](int x) {
+  const auto plan = ps::from(first_ints(8)) | ps::map([&](int x) {
                       if (std::this_thread::get_id() == here) elsewhere = false;
                       door.pass();
                       return x;
@@ -266,7 +266,7 @@ TEST_CASE("integration/asio: a cancelled call answers at once, and its batch is 
   asio::co_spawn(io, drain(batches, seen), asio::detached);
   io.restart();
   io.run();
-  CHECK(seen == numbers(40));
+  CHECK(seen == first_ints(40));
 }
 
 TEST_CASE("integration/asio: a cancellation that comes too late, and one before its turn") {
@@ -298,12 +298,12 @@ TEST_CASE("integration/asio: a cancellation that comes too late, and one before 
   asio::co_spawn(io, drain(batches, seen), asio::detached);
   io.restart();
   io.run();
-  CHECK(seen == numbers(40));
+  CHECK(seen == first_ints(40));
 }
 
 TEST_CASE("integration/asio: cancelling at any moment loses nothing") {
   const deadline guard("cancelling at any moment");
-  const auto plan = ps::from(numbers(300)) | ps::shuffle_buffer(20, 5) | ps::batch(3) | ps::workers(1);
+  const auto plan = ps::from(first_ints(300)) | ps::shuffle_buffer(20, 5) | ps::batch(3) | ps::workers(1);
   const auto expected = read_plainly(plan, 1);
   for (int round = 0; round < 20; ++round) {
     asio::io_context io;
@@ -367,12 +367,12 @@ TEST_CASE("integration/asio: a batch or a timer, whichever comes first") {
       });
   io.run();
   CHECK(timeouts == 1);
-  CHECK(seen == numbers(40));
+  CHECK(seen == first_ints(40));
 }
 
 TEST_CASE("integration/asio: an exception of the chain is thrown where the batch is awaited") {
   const deadline guard("errors");
-  const auto plan = ps::from(numbers(40)) | ps::map([](int x) {
+  const auto plan = ps::from(first_ints(40)) | ps::map([](int x) {
                       if (x == 20) throw ps::error(ps::errc::format, "twenty");
                       return x;
                     }) |
@@ -398,14 +398,14 @@ TEST_CASE("integration/asio: an exception of the chain is thrown where the batch
   io.run();
   CHECK(what.find("twenty [") != std::string::npos);
   CHECK(what.find("position 0:20") != std::string::npos);
-  CHECK(seen == numbers(16));
+  CHECK(seen == first_ints(16));
   CHECK(step == 2);
   CHECK(ended);
 }
 
 TEST_CASE("integration/asio: destroying the run aborts what waits; stopping it ends the loop") {
   const deadline guard("destroying and stopping");
-  const auto plan = ps::from(numbers(400)) | ps::batch(8) | ps::workers(1);
+  const auto plan = ps::from(first_ints(400)) | ps::batch(8) | ps::workers(1);
   for (int round = 0; round < 20; ++round) {
     asio::io_context io;
     answer<ps::async_run<std::remove_const_t<decltype(plan)>>::value_type> first, second, third;

@@ -20,14 +20,14 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("integration/fmt: a plan is its description") {
-  const auto plan = ps::from(numbers(10)) | ps::shuffle(1) | ps::batch(4);
+  const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(4);
   CHECK(fmt::format("{}", plan) == ps::describe(plan));
   CHECK(fmt::format("{}", plan).find("shuffle") != std::string::npos);
   CHECK(fmt::format("<{:.6}>", plan) == "<" + ps::describe(plan).substr(0, 6) + ">");
 }
 
 TEST_CASE("integration/fmt: a state is the line that can be read again") {
-  const auto plan = ps::from(numbers(100)) | ps::shuffle(1) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(1) | ps::batch(8);
   auto run = plan.open();
   int seen = 0;
   for (auto&& b : run) {
@@ -71,7 +71,7 @@ TEST_CASE("integration/fmt: names, positions and lists of them") {
 }
 
 TEST_CASE("integration/fmt: counters are the report, a verdict its name and advice") {
-  const auto plan = ps::from(numbers(100)) | ps::map([](int x) { return x + 1; }) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::map([](int x) { return x + 1; }) | ps::batch(8);
   auto run = plan.open();
   for (auto&& b : run) CHECK(b.size() != 0);
   const ps::run_counters counters = run.counters();

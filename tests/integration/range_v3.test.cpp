@@ -49,7 +49,7 @@ using namespace penstock_test;
 
 namespace {
 
-auto shuffled() { return ps::from(numbers(20)) | ps::shuffle(3) | ps::batch(4) | ps::workers(2); }
+auto shuffled() { return ps::from(first_ints(20)) | ps::shuffle(3) | ps::batch(4) | ps::workers(2); }
 using shuffled_run = decltype(shuffled().open());
 
 /// What a loop without range-v3 sees of the epochs.
@@ -127,7 +127,7 @@ TEST_CASE("integration/range_v3: batches of batches, and batches that are kept")
 }
 
 TEST_CASE("integration/range_v3: a loop without batches, and a search that stops") {
-  const auto plan = ps::from(numbers(50)) | ps::filter([](int x) { return x % 3 == 0; });
+  const auto plan = ps::from(first_ints(50)) | ps::filter([](int x) { return x % 3 == 0; });
   auto run = plan.open();
   CHECK((ps::epoch_of(run, 0) | rv::take_while([](int x) { return x < 10; }) | ranges::to<std::vector>) ==
         std::vector{0, 3, 6, 9});
@@ -138,7 +138,7 @@ TEST_CASE("integration/range_v3: a loop without batches, and a search that stops
 }
 
 TEST_CASE("integration/range_v3: an exception of the chain comes out of the view") {
-  const auto plan = ps::from(numbers(40)) |
+  const auto plan = ps::from(first_ints(40)) |
                     ps::map([](int x) { return x < 20 ? x : throw std::runtime_error("twenty"); }) |
                     ps::batch(8);
   auto run = plan.open();

@@ -14,7 +14,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("observe/counters: samples, bytes and batches add up, and every value stage has a line") {
-  const auto plan = ps::from(numbers(1000)) | ps::map([](int x) { return x + 1; }) |
+  const auto plan = ps::from(first_ints(1000)) | ps::map([](int x) { return x + 1; }) |
                     ps::filter([](int x) { return x % 2 == 0; }) | ps::batch(50);
   for (const unsigned workers : {0u, 2u}) {
     auto run = (plan | ps::workers(workers)).open();

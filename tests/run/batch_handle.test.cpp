@@ -21,10 +21,10 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("run/batch_handle: a batch may outlive its run and be dropped in another thread") {
-  using run_type = decltype((ps::from(numbers(100)) | ps::batch(10) | ps::workers(2)).open());
+  using run_type = decltype((ps::from(first_ints(100)) | ps::batch(10) | ps::workers(2)).open());
   std::optional<run_type::value_type> kept;
   {
-    auto run = (ps::from(numbers(100)) | ps::batch(10) | ps::workers(2)).open();
+    auto run = (ps::from(first_ints(100)) | ps::batch(10) | ps::workers(2)).open();
     auto first = run.next();
     auto second = run.next();
     kept = std::move(*second);
@@ -36,7 +36,7 @@ TEST_CASE("run/batch_handle: a batch may outlive its run and be dropped in anoth
 
 TEST_CASE(
     "run/batch_handle: asking for more than there is while holding all is an error at once, and no harm") {
-  auto run = (ps::from(numbers(100)) | ps::batch(10) | ps::workers(1) | ps::prefetch(3)).open();
+  auto run = (ps::from(first_ints(100)) | ps::batch(10) | ps::workers(1) | ps::prefetch(3)).open();
   std::vector<decltype(run)::value_type> held;
   for (int i = 0; i < 4; ++i) {
     auto next = run.next();
@@ -54,7 +54,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/batch_handle: positions, keys, epoch and step") {
-  auto run = (ps::from(numbers(10)) | ps::shuffle(2) | ps::batch(4)).open();
+  auto run = (ps::from(first_ints(10)) | ps::shuffle(2) | ps::batch(4)).open();
   for (auto epoch : run.epochs(2))
     for (auto&& b : epoch) {
       CHECK(b.epoch() == epoch.number());

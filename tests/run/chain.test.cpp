@@ -51,7 +51,7 @@ auto evaluate_all(const Plan& plan) {
 
 TEST_CASE(
     "run/chain: value stages are nested in the order written, and a sink is called none, one or many times") {
-  const auto plan = ps::from(numbers(6)) | ps::map([](int x) { return x + 1; }) |
+  const auto plan = ps::from(first_ints(6)) | ps::map([](int x) { return x + 1; }) |
                     ps::filter([](int x) { return x % 2 == 0; }) |
                     ps::map([](int x) { return std::vector<int>(static_cast<std::size_t>(x), x); }) |
                     ps::unbatch | ps::batch(4);
@@ -59,7 +59,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/chain: timed samples are counted for the source and each stage") {
-  const auto plan = ps::from(numbers(8)) | ps::map([](int x) { return x; }) |
+  const auto plan = ps::from(first_ints(8)) | ps::map([](int x) { return x; }) |
                     ps::map([](int x) { return x; }) | ps::batch(4);
   CHECK(evaluate_all(plan).second == 3);
 }

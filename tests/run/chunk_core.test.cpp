@@ -36,8 +36,8 @@ using namespace engine_test;
 
 namespace {
 
-constexpr auto identity = [](std::uint64_t i) { return i; };
-constexpr auto odd_thirds = [](std::uint64_t x) { return x % 3 == 1; };
+constexpr auto itself = [](std::uint64_t i) { return i; };
+constexpr auto one_in_three = [](std::uint64_t x) { return x % 3 == 1; };
 
 numbers shuffled(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch) {
   const auto chain = ps::make_order_chain(ps::order_input{n, nullptr}, ps::shuffle(seed));
@@ -93,15 +93,15 @@ TEST_CASE("run/chunk_core: filtered batches are those of the naive loop") {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
       std::vector<batches> expected;
       for (std::uint64_t epoch = 0; epoch < 2; ++epoch)
-        expected.push_back(cut_naively(filtered(shuffled(n, 3, epoch), odd_thirds), 8, 0, 1, policy));
+        expected.push_back(cut_naively(filtered(shuffled(n, 3, epoch), one_in_three), 8, 0, 1, policy));
       const auto check = [&](const auto& plan, const std::string& setting) {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 2) == expected);
       };
-      on_each_setting(ps::generated(n, identity) | ps::shuffle(3) | ps::map(slowly{}) |
-                          ps::filter(odd_thirds) | ps::batch(8, policy),
+      on_each_setting(ps::generated(n, itself) | ps::shuffle(3) | ps::map(slowly{}) |
+                          ps::filter(one_in_three) | ps::batch(8, policy),
                       check);
-      on_default_depth(ps::generated(n, identity) | ps::shuffle(3) | ps::filter(odd_thirds) |
+      on_default_depth(ps::generated(n, itself) | ps::shuffle(3) | ps::filter(one_in_three) |
                            ps::map(slowly{}) | ps::batch(8, policy),
                        check);
     }
@@ -139,9 +139,9 @@ TEST_CASE("run/chunk_core: unbatch makes rows of rows, in order") {
 
 TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
   const penstock_test::deadline guard("take and skip after filter");
-  const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), odd_thirds); };
+  const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), one_in_three); };
   const auto source =
-      ps::generated(200, identity) | ps::shuffle(4) | ps::map(slowly{}) | ps::filter(odd_thirds);
+      ps::generated(200, itself) | ps::shuffle(4) | ps::map(slowly{}) | ps::filter(one_in_three);
   on_each_setting(source | ps::skip(5) | ps::take(20) | ps::batch(6), [&](const auto& plan,
                                                                           const std::string& setting) {
     INFO(setting);
@@ -169,7 +169,7 @@ TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
 TEST_CASE("run/chunk_core: steps(n) goes on through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
-      ps::generated(20, identity) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(odd_thirds);
+      ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
   for (const std::uint64_t steps : {1u, 4u, 9u}) {
     on_default_depth(source | ps::batch(4) | ps::steps(steps),
                      [&](const auto& plan, const std::string& setting) {
@@ -180,7 +180,7 @@ TEST_CASE("run/chunk_core: steps(n) goes on through passes, batches straddle the
                        for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
                          expected.push_back(first_batches(
                              [epoch](std::uint64_t pass) {
-                               return filtered(shuffled(20, 6, epoch + (pass << 32)), odd_thirds);
+                               return filtered(shuffled(20, 6, epoch + (pass << 32)), one_in_three);
                              },
                              4, steps));
                        CHECK(read_epochs(run, 3) == expected);
@@ -195,17 +195,17 @@ TEST_CASE(
     "run/chunk_core: a filter before shard deals survivors to the ranks; the steps are those of any number "
     "of ranks") {
   const penstock_test::deadline guard("filter before shard");
-  const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), odd_thirds); };
+  const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), one_in_three); };
   for (const std::uint64_t world : {1u, 2u, 3u, 6u}) {
     const std::uint64_t b = 6 / world;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       INFO("rank " << rank << " of " << world);
-      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::filter(odd_thirds) |
+      const auto plan = ps::generated(50, itself) | ps::shuffle(7) | ps::filter(one_in_three) |
                         ps::shard(rank, world) | ps::batch(b) | ps::steps(8) | ps::workers(2);
       static_assert(ps::elastic<decltype(plan)>, "a filter before shard keeps elastic");
       CHECK(read_plan(plan, 1)[0] == first_batches(kept, b, 8, rank, world));
       // take counts for all ranks, wherever shard stands
-      const auto limited = ps::generated(50, identity) | ps::shuffle(7) | ps::filter(odd_thirds);
+      const auto limited = ps::generated(50, itself) | ps::shuffle(7) | ps::filter(one_in_three);
       const auto before = limited | ps::take(10) | ps::shard(rank, world) | ps::batch(b) | ps::steps(5);
       const auto after = limited | ps::shard(rank, world) | ps::take(10) | ps::batch(b) | ps::steps(5);
       CHECK(read_plan(before, 1) == read_plan(after, 1));
@@ -225,8 +225,8 @@ TEST_CASE("run/chunk_core: a filter after shard chooses among this rank's; steps
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
-      const auto plan = ps::generated(50, identity) | ps::shuffle(7) | ps::shard(rank, world) |
-                        ps::filter(odd_thirds) | ps::map(slowly{});
+      const auto plan = ps::generated(50, itself) | ps::shuffle(7) | ps::shard(rank, world) |
+                        ps::filter(one_in_three) | ps::map(slowly{});
       const numbers mine = read_rows(plan | ps::workers(2), 1)[0];
       everything.insert(everything.end(), mine.begin(), mine.end());
       CHECK(read_plan(plan | ps::batch(4) | ps::steps(6) | ps::workers(3), 2)[1].size() == 6);
@@ -234,16 +234,16 @@ TEST_CASE("run/chunk_core: a filter after shard chooses among this rank's; steps
         CHECK_THROWS_WITH((plan | ps::batch(4)).open(), penstock_test::contains("lost by filter"));
     }
     std::sort(everything.begin(), everything.end());
-    CHECK(everything == filtered(iota(50), odd_thirds));
+    CHECK(everything == filtered(iota(50), one_in_three));
   }
 }
 
 TEST_CASE("run/chunk_core: a pass that gives this rank nothing is an error, not a search without end") {
   const penstock_test::deadline guard("nothing in a pass");
-  const auto source = ps::generated(50, identity);
+  const auto source = ps::generated(50, itself);
   const auto none = source | ps::filter([](std::uint64_t) { return false; }) | ps::batch(2) | ps::steps(2);
   CHECK_THROWS_WITH(read_plan(none, 1), penstock_test::contains("gave this rank no sample"));
-  const auto skipped = source | ps::filter(odd_thirds) | ps::skip(1000) | ps::batch(2) | ps::steps(2);
+  const auto skipped = source | ps::filter(one_in_three) | ps::skip(1000) | ps::batch(2) | ps::steps(2);
   CHECK_THROWS_WITH(read_plan(skipped, 1), penstock_test::contains("gave this rank no sample"));
   const auto one = source | ps::filter([](std::uint64_t x) { return x == 7; }) | ps::shard(1, 2) |
                    ps::batch(2) | ps::steps(2);
@@ -261,14 +261,14 @@ TEST_CASE("run/chunk_core: forward sources") {
     std::vector<batches> plain, kept;
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       plain.push_back(cut_naively(epoch_of(n, epoch), 8, 0, 1, ps::tail::keep));
-      kept.push_back(cut_naively(filtered(epoch_of(n, epoch), odd_thirds), 8, 0, 1, ps::tail::drop));
+      kept.push_back(cut_naively(filtered(epoch_of(n, epoch), one_in_three), 8, 0, 1, ps::tail::drop));
     }
     on_each_setting(ps::plan(counting_source(n)) | ps::map(slowly{}) | ps::batch(8),
                     [&](const auto& plan, const std::string& setting) {
                       INFO(setting << ", n " << n);
                       CHECK(read_plan(plan, 3) == plain);
                     });
-    on_each_setting(ps::plan(counting_source(n)) | ps::filter(odd_thirds) | ps::batch(8, ps::tail::drop),
+    on_each_setting(ps::plan(counting_source(n)) | ps::filter(one_in_three) | ps::batch(8, ps::tail::drop),
                     [&](const auto& plan, const std::string& setting) {
                       INFO(setting << ", n " << n);
                       CHECK(read_plan(plan, 3) == kept);
@@ -298,28 +298,28 @@ TEST_CASE("run/chunk_core: forward sources") {
     }
   }
   // a buffer over samples is the buffer over positions
-  const auto indexed = ps::generated(100, identity) | ps::shuffle_buffer(10, 3) | ps::batch(8);
+  const auto indexed = ps::generated(100, itself) | ps::shuffle_buffer(10, 3) | ps::batch(8);
   const auto forward = ps::plan(counting_source(100)) | ps::shuffle_buffer(10, 3) | ps::batch(8);
   CHECK(read_plan(indexed, 1) == read_plan(forward | ps::workers(3), 1));
 }
 
 TEST_CASE("run/chunk_core: rows of a loop without batches") {
   const penstock_test::deadline guard("rows");
-  on_each_setting(ps::generated(70, identity) | ps::shuffle(1) | ps::map(slowly{}),
+  on_each_setting(ps::generated(70, itself) | ps::shuffle(1) | ps::map(slowly{}),
                   [&](const auto& plan, const std::string& setting) {
                     INFO(setting);
                     CHECK(read_rows(plan, 2) == std::vector<numbers>{shuffled(70, 1, 0), shuffled(70, 1, 1)});
                   });
   std::vector<bool> truths;
   for (auto&& truth :
-       ps::generated(5, identity) | ps::map([](std::uint64_t x) { return x % 2 == 0; }) | ps::workers(1))
+       ps::generated(5, itself) | ps::map([](std::uint64_t x) { return x % 2 == 0; }) | ps::workers(1))
     truths.push_back(truth);
   CHECK(truths == std::vector<bool>{true, false, true, false, true});
 }
 
 TEST_CASE("run/chunk_core: holding every chunk is an error, and nothing is lost by it") {
   const penstock_test::deadline guard("holding all");
-  const auto plan = ps::generated(100'000, identity) | ps::filter([](std::uint64_t) { return true; }) |
+  const auto plan = ps::generated(100'000, itself) | ps::filter([](std::uint64_t) { return true; }) |
                     ps::batch(3000) | ps::workers(2) | ps::prefetch(1);
   auto run = plan.open();
   using batch = typename decltype(run)::value_type;
@@ -379,7 +379,7 @@ TEST_CASE("run/chunk_core: memory that a batch does not get is one error, and th
     INFO("allocation " << refused << ", batch " << size);
     REQUIRE(refused < 1000);
     const stingy device{std::make_shared<std::atomic<int>>(refused)};
-    const auto plan = ps::generated(200'000, identity) | ps::filter([](std::uint64_t) { return true; }) |
+    const auto plan = ps::generated(200'000, itself) | ps::filter([](std::uint64_t) { return true; }) |
                       ps::batch(size) | ps::workers(2) | ps::prefetch(3) | ps::pin_and_copy(device);
     numbers got;
     int errors = 0;

@@ -20,7 +20,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("run/describe: stages with their kinds, where guarantees are lost, moves and device") {
-  const auto plan = ps::from(numbers(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) |
+  const auto plan = ps::from(first_ints(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) |
                     ps::batch(2) | ps::pin_and_copy;
   const auto text = describe(plan);
   CHECK_THAT(text, contains("shuffle(seed 7)"));
@@ -44,7 +44,7 @@ TEST_CASE("run/describe: fields one by one, and the move more behind a filter") 
 }
 
 TEST_CASE("run/describe: a source alone") {
-  CHECK(describe(ps::from(numbers(3))) ==
+  CHECK(describe(ps::from(first_ints(3))) ==
         "  from(3 samples in memory)                      indexed\n"
         "keeps: indexed deterministic resumable elastic lockstep\n"
         "device: host\n");

@@ -36,7 +36,7 @@ std::vector<int> read(const Plan& plan, std::uint64_t epoch = 0) {
 }
 
 auto list(int n) {
-  const auto all = numbers(n);
+  const auto all = first_ints(n);
   return ps::from(std::list<int>(all.begin(), all.end()));
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("run/front: behind shard and shuffle_buffer take and skip count for al
 }
 
 TEST_CASE("run/front: a rank of a forward source gets what arithmetic gives it over an indexed one") {
-  const auto all = numbers(12);
+  const auto all = first_ints(12);
   // Whole steps only: a last one that is not full is divided, not dealt.
   const auto same = [&](auto stages, std::uint64_t world) {
     for (std::uint64_t rank = 0; rank < world; ++rank)
@@ -92,10 +92,10 @@ TEST_CASE(
 
 TEST_CASE("run/front: a shuffle buffer gives every sample once") {
   auto all = read(list(100) | ps::shuffle_buffer(9, 1));
-  CHECK(all != numbers(100));
+  CHECK(all != first_ints(100));
   CHECK(read(list(100) | ps::shuffle_buffer(9, 1), 1) != all);
   std::sort(all.begin(), all.end());
-  CHECK(all == numbers(100));
+  CHECK(all == first_ints(100));
 }
 
 TEST_CASE("run/front: a long source is read to its end, through many chunks and over several epochs") {

@@ -20,20 +20,20 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("run/parts: options are gathered wherever they stand; prefetch means what its place says") {
-  const auto plan = ps::from(numbers(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) | ps::batch(2) |
-                    ps::prefetch(5);
+  const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
+                    ps::batch(2) | ps::prefetch(5);
   const ps::run_options options = ps::options_of(plan);
   CHECK(options.workers == 3u);
   CHECK(options.ahead == 64);
   CHECK(options.depth == std::size_t{6});
   CHECK(options.seed == 9u);
   CHECK(ps::options_of(plan | ps::seed(1)).seed == 1u);
-  CHECK_FALSE(ps::options_of(ps::from(numbers(4)) | ps::batch(2)).workers.has_value());
+  CHECK_FALSE(ps::options_of(ps::from(first_ints(4)) | ps::batch(2)).workers.has_value());
 }
 
 TEST_CASE(
     "run/parts: the fingerprint of the sequence changes with what determines it, and with nothing else") {
-  const auto source = ps::from(numbers(4));
+  const auto source = ps::from(first_ints(4));
   const auto one = ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(4));
   CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(1) | ps::prefetch(9) | ps::shard(1, 4) |
                                         ps::batch(2) | ps::workers(5)));
@@ -46,7 +46,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/parts: which way through the engine a plan takes is in its type") {
-  const auto source = ps::from(numbers(4));
+  const auto source = ps::from(first_ints(4));
   static_assert(ps::plan_parts<decltype(source | ps::batch(2))>::direct);
   static_assert(
       !ps::plan_parts<decltype(source | ps::filter([](int) { return true; }) | ps::batch(2))>::direct);

@@ -30,10 +30,10 @@ TEST_CASE("run/peek: one sample, its key, its fields and their first bytes") {
 }
 
 TEST_CASE("run/peek: beyond the end, dropped, and an empty source are said, not thrown") {
-  CHECK_THAT(peek(ps::from(numbers(3)) | ps::take(2), 2), contains("beyond the end: there are 2 samples"));
-  CHECK_THAT(peek(ps::from(numbers(3)) | ps::filter([](int) { return false; })),
+  CHECK_THAT(peek(ps::from(first_ints(3)) | ps::take(2), 2), contains("beyond the end: there are 2 samples"));
+  CHECK_THAT(peek(ps::from(first_ints(3)) | ps::filter([](int) { return false; })),
              contains("dropped by a filter"));
-  CHECK_THAT(peek(ps::from(numbers(0))), contains("beyond the end"));
+  CHECK_THAT(peek(ps::from(first_ints(0))), contains("beyond the end"));
 }
 
 TEST_CASE("run/peek: an error of the chain says where it was") {

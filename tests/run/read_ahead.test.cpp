@@ -35,7 +35,7 @@ struct listening_reader {
 TEST_CASE(
     "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
     "epoch's end") {
-  const auto plan = ps::from(numbers(20)) | ps::shuffle(3) | ps::batch(4);
+  const auto plan = ps::from(first_ints(20)) | ps::shuffle(3) | ps::batch(4);
   using feed_type = ps::direct_feed<decltype(plan | ps::workers(0))>;
   const auto typed = plan | ps::workers(0);
   feed_type feed(typed);
@@ -54,7 +54,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whatever it is doing") {
-  const auto plan = ps::from(numbers(2000)) | ps::batch(4) | ps::workers(0);
+  const auto plan = ps::from(first_ints(2000)) | ps::batch(4) | ps::workers(0);
   using feed_type = ps::direct_feed<std::remove_cvref_t<decltype(plan)>>;
   for (int round = 0; round < 30; ++round) {
     feed_type feed(plan);

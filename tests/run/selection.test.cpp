@@ -17,7 +17,7 @@ TEST_CASE("run/selection: skip and take are those of lists, in any order") {
     for (const std::uint64_t take : {0u, 1u, 7u, 50u})
       for (const bool skip_first : {true, false}) {
         ps::selection chosen;
-        std::vector<int> list = numbers(30);
+        std::vector<int> list = first_ints(30);
         const auto cut = [&list](std::uint64_t from_here, std::uint64_t count) {
           const auto begin = std::min<std::size_t>(from_here, list.size());
           list = std::vector<int>(

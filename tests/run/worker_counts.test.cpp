@@ -15,7 +15,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("run/worker_counts: workers are added up under the names of source and value stages") {
-  const auto plan = ps::from(numbers(4)) | ps::map([](int x) { return x; }) | ps::batch(2);
+  const auto plan = ps::from(first_ints(4)) | ps::map([](int x) { return x; }) | ps::batch(2);
   std::vector<ps::worker_counts<2>> workers(2);
   workers[0].add(10, 1'000'000'000);
   workers[1].add(30, 500'000'000);

@@ -165,11 +165,11 @@ TEST_CASE("source/lines: lines go through a pipeline on any number of workers") 
   for (int i = 0; i < 500; ++i) text += std::to_string(i) + (i % 3 == 0 ? "\r\n" : "\n");
   const auto numbers = ps::lines(ps::memory_files().add("x", text)) |
                        ps::map([](std::string_view found) { return std::stoi(std::string(found)); });
-  CHECK(penstock_test::values_of(numbers | ps::batch(50), 3) == penstock_test::numbers(500));
+  CHECK(penstock_test::values_of(numbers | ps::batch(50), 3) == penstock_test::first_ints(500));
   auto shuffled = penstock_test::values_of(numbers | ps::shuffle(3) | ps::batch(50), 3);
-  CHECK(shuffled != penstock_test::numbers(500));
+  CHECK(shuffled != penstock_test::first_ints(500));
   std::sort(shuffled.begin(), shuffled.end());
-  CHECK(shuffled == penstock_test::numbers(500));
+  CHECK(shuffled == penstock_test::first_ints(500));
 }
 
 TEST_CASE("source/lines: what cannot be read or has changed is an error that names it") {

@@ -28,7 +28,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/batch: the tail is kept, dropped or padded") {
-  const auto source = ps::from(numbers(10));
+  const auto source = ps::from(first_ints(10));
   CHECK(batches_of(source | ps::batch(4)) ==
         std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}});
   CHECK(batches_of(source | ps::batch(4, ps::tail::drop)) ==
@@ -51,13 +51,13 @@ TEST_CASE("stage/batch: every rank gets the same number of batches, and together
       std::vector<int> seen;
       std::size_t steps = 0;
       for (std::uint64_t rank = 0; rank < world; ++rank) {
-        const auto mine = batches_of(ps::from(numbers(n)) | ps::shard(rank, world) | ps::batch(3), 2);
+        const auto mine = batches_of(ps::from(first_ints(n)) | ps::shard(rank, world) | ps::batch(3), 2);
         if (rank == 0) steps = mine.size();
         REQUIRE(mine.size() == steps);
         for (const auto& b : mine) seen.insert(seen.end(), b.begin(), b.end());
       }
       std::sort(seen.begin(), seen.end());
-      REQUIRE(seen == numbers(n));
+      REQUIRE(seen == first_ints(n));
     }
 }
 

@@ -23,7 +23,7 @@ constexpr auto odd = [](int x) { return x % 2 != 0; };
 
 TEST_CASE("stage/filter: survivors keep their order, on any number of workers") {
   for (const int n : {0, 1, 2, 63, 64, 65, 1000, 20'000}) {
-    const auto plan = ps::from(numbers(n)) | ps::filter(odd) | ps::batch(32);
+    const auto plan = ps::from(first_ints(n)) | ps::filter(odd) | ps::batch(32);
     std::vector<int> expected;
     for (int i = 1; i < n; i += 2) expected.push_back(i);
     for (const unsigned workers : {0u, 1u, 2u, 7u}) REQUIRE(values_of(plan, workers) == expected);
@@ -53,7 +53,7 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/filter: take and skip behind it count survivors of all ranks, which shard deals in turn") {
-  const auto survivors = ps::from(numbers(100)) | ps::filter(odd);
+  const auto survivors = ps::from(first_ints(100)) | ps::filter(odd);
   CHECK(values_of(survivors | ps::take(3) | ps::batch(2)) == std::vector<int>{1, 3, 5});
   CHECK(values_of(survivors | ps::skip(47) | ps::batch(2)) == std::vector<int>{95, 97, 99});
   CHECK(values_of(survivors | ps::skip(1) | ps::take(2)) == std::vector<int>{3, 5});
@@ -61,7 +61,7 @@ TEST_CASE("stage/filter: take and skip behind it count survivors of all ranks, w
 }
 
 TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
-  for (auto&& b : ps::from(numbers(20)) | ps::shuffle(5) | ps::filter(odd) | ps::batch(4)) {
+  for (auto&& b : ps::from(first_ints(20)) | ps::shuffle(5) | ps::filter(odd) | ps::batch(4)) {
     const auto values = b.values();
     const auto at = b.positions();
     REQUIRE(at.size() == values.size());
@@ -73,7 +73,7 @@ TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
 
 TEST_CASE("stage/filter: a predicate may draw random numbers, the same on any number of workers") {
   const auto plan =
-      ps::from(numbers(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
+      ps::from(first_ints(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
   const auto alone = values_of(plan, 0);
   CHECK(alone.size() > 100);
   CHECK(alone.size() < 200);

@@ -34,7 +34,7 @@ struct takes_it_raw {
 }  // namespace
 
 TEST_CASE("stage/map: a sample becomes what the function makes of it, on any number of workers") {
-  const auto plan = ps::from(numbers(1000)) | ps::map([](int x) { return x * 2; }) |
+  const auto plan = ps::from(first_ints(1000)) | ps::map([](int x) { return x * 2; }) |
                     ps::map([](int x) { return x + 0.5; }) | ps::batch(64);
   const auto alone = values_of(plan, 0);
   REQUIRE(alone.size() == 1000);
@@ -56,7 +56,7 @@ TEST_CASE("stage/map: a field is replaced and the others pass, also those that c
 
 TEST_CASE(
     "stage/map: random numbers belong to the sample and the stage, not to threads, ranks or neighbours") {
-  const auto source = ps::from(numbers(300)) | ps::shuffle(3);
+  const auto source = ps::from(first_ints(300)) | ps::shuffle(3);
   const auto plan = source | ps::map(draw) | ps::batch(16);
   const auto alone = values_of(plan, 0);
   CHECK(std::set<int>(alone.begin(), alone.end()).size() == 300);
@@ -78,7 +78,7 @@ TEST_CASE(
 TEST_CASE(
     "stage/map: two random stages differ, and a key keeps a stage's numbers when another one is put before "
     "it") {
-  const auto source = ps::from(numbers(50));
+  const auto source = ps::from(first_ints(50));
   const auto pair = [](int x, ps::rng& r) { return x + static_cast<int>(r.below(1'000'000)); };
   const auto twice = [&](auto first, auto second) {
     return values_of(source | first | ps::map([](int) { return 0; }) | second | ps::batch(8));
@@ -94,5 +94,6 @@ TEST_CASE("stage/map: unfinished values are finished first, unless the function 
   std::vector<std::vector<std::byte>> bytes(3, std::vector<std::byte>(5));
   CHECK(values_of(ps::from(bytes) | ps::map([](ps::bytes_view b) { return static_cast<int>(b.size()); }) |
                   ps::batch(3)) == std::vector<int>{5, 5, 5});
-  CHECK(values_of(ps::from(numbers(2)) | ps::map(takes_it_raw{}) | ps::batch(2)) == std::vector<int>{0, 0});
+  CHECK(values_of(ps::from(first_ints(2)) | ps::map(takes_it_raw{}) | ps::batch(2)) ==
+        std::vector<int>{0, 0});
 }

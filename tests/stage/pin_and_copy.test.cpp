@@ -19,7 +19,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/pin_and_copy: the host uses batches where they are") {
-  for (auto&& b : ps::from(numbers(20)) | ps::batch(4) | ps::pin_and_copy)
+  for (auto&& b : ps::from(first_ints(20)) | ps::batch(4) | ps::pin_and_copy)
     CHECK(b.device_data() == b.values().data());
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("stage/pin_and_copy: a device has every batch, also behind a filter an
     }
     return seen;
   };
-  const auto source = ps::from(numbers(30));
+  const auto source = ps::from(first_ints(30));
   for (const unsigned workers : {0u, 1u, 3u}) {
     CHECK(check(source | ps::batch(4) | ps::pin_and_copy(accelerator) | ps::workers(workers)) == 30);
     const auto odd = ps::filter([](int x) { return x % 2 != 0; });

@@ -16,7 +16,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/prefetch: after batch it is the number of batches worked on ahead, and the sequence stays") {
-  const auto plan = ps::from(numbers(300)) | ps::map([](int x) { return x; }) | ps::batch(4);
+  const auto plan = ps::from(first_ints(300)) | ps::map([](int x) { return x; }) | ps::batch(4);
   const auto plain = values_of(plan);
   for (const std::uint64_t depth : {1u, 2u, 5u, 40u})
     CHECK(values_of(plan | ps::prefetch(depth), 2) == plain);
@@ -29,7 +29,7 @@ TEST_CASE("stage/prefetch: no more batches are begun than it says, those that ar
     return x;
   };
   auto run =
-      (ps::from(numbers(300)) | ps::map(count) | ps::batch(10) | ps::prefetch(3) | ps::workers(2)).open();
+      (ps::from(first_ints(300)) | ps::map(count) | ps::batch(10) | ps::prefetch(3) | ps::workers(2)).open();
   auto first = run.next();
   REQUIRE(first);
   CHECK(begun <= 4 * 10);
@@ -39,13 +39,13 @@ TEST_CASE("stage/prefetch: no more batches are begun than it says, those that ar
 }
 
 TEST_CASE("stage/prefetch: before batch samples are asked for ahead, and the sequence stays") {
-  const auto plan = ps::from(numbers(300)) | ps::shuffle(1) | ps::batch(4);
-  CHECK(values_of(ps::from(numbers(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) ==
+  const auto plan = ps::from(first_ints(300)) | ps::shuffle(1) | ps::batch(4);
+  CHECK(values_of(ps::from(first_ints(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) ==
         values_of(plan));
 }
 
 TEST_CASE("stage/prefetch: more batches than any machine holds are one sentence, samples are not held") {
-  const auto plan = ps::from(numbers(12));
+  const auto plan = ps::from(first_ints(12));
   for (const std::uint64_t many : {(std::uint64_t{1} << 20) + 1, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(many)).open(); }),
                contains("after batch holds that many batches"));

@@ -17,17 +17,17 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/require: what is kept passes and changes nothing") {
-  const auto plan = ps::from(numbers(6)) | ps::shuffle(1) | ps::shard(0, 1) | ps::batch(2);
+  const auto plan = ps::from(first_ints(6)) | ps::shuffle(1) | ps::shard(0, 1) | ps::batch(2);
   const auto asked =
       plan | ps::require<ps::guarantee::elastic, ps::guarantee::lockstep, ps::guarantee::indexed>;
   CHECK(values_of(asked) == values_of(plan));
 }
 
 TEST_CASE("stage/require: can_connect says quietly what would not compile") {
-  using mixed = decltype(ps::from(numbers(6)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
+  using mixed = decltype(ps::from(first_ints(6)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
   static_assert(!ps::can_connect<mixed, decltype(ps::require<ps::guarantee::elastic>)>);
   static_assert(ps::can_connect<mixed, decltype(ps::require<ps::guarantee::lockstep>)>);
-  using filtered = decltype(ps::from(numbers(6)) | ps::filter([](int) { return true; }) | ps::batch(2));
+  using filtered = decltype(ps::from(first_ints(6)) | ps::filter([](int) { return true; }) | ps::batch(2));
   static_assert(!ps::can_connect<filtered, decltype(ps::require<ps::guarantee::lockstep>)>);
   using stepped = decltype(std::declval<filtered>() | ps::steps(3));
   static_assert(ps::can_connect<stepped, decltype(ps::require<ps::guarantee::lockstep>)>);

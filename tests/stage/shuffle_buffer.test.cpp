@@ -42,32 +42,32 @@ std::vector<int> textbook(const std::vector<int>& in, std::size_t capacity, std:
 TEST_CASE("stage/shuffle_buffer: the sequence is that of the textbook's buffer") {
   for (const int n : {0, 1, 2, 10, 99, 500})
     for (const std::uint64_t capacity : {1u, 2u, 7u, 100u, 1000u}) {
-      const auto plan = ps::from(numbers(n)) | ps::shuffle_buffer(capacity, 9) | ps::batch(8);
+      const auto plan = ps::from(first_ints(n)) | ps::shuffle_buffer(capacity, 9) | ps::batch(8);
       for (const unsigned workers : {0u, 2u})
-        REQUIRE(values_of(plan, workers) == textbook(numbers(n), capacity, 9, 0));
+        REQUIRE(values_of(plan, workers) == textbook(first_ints(n), capacity, 9, 0));
     }
 }
 
 TEST_CASE("stage/shuffle_buffer: over a list, which can only be read forward, it is the same sequence") {
   const std::list<int> list = [] {
-    const auto all = numbers(200);
+    const auto all = first_ints(200);
     return std::list<int>(all.begin(), all.end());
   }();
   CHECK(values_of(ps::from(list) | ps::shuffle_buffer(17, 3) | ps::batch(8), 2) ==
-        textbook(numbers(200), 17, 3, 0));
+        textbook(first_ints(200), 17, 3, 0));
 }
 
 TEST_CASE(
     "stage/shuffle_buffer: before shard the ranks share one mixed sequence, after it each mixes its own") {
-  const auto whole = textbook(numbers(60), 10, 1, 0);
+  const auto whole = textbook(first_ints(60), 10, 1, 0);
   std::vector<int> step0;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     const auto mine =
-        batches_of(ps::from(numbers(60)) | ps::shuffle_buffer(10, 1) | ps::shard(rank, 3) | ps::batch(4));
+        batches_of(ps::from(first_ints(60)) | ps::shuffle_buffer(10, 1) | ps::shard(rank, 3) | ps::batch(4));
     step0.insert(step0.end(), mine[0].begin(), mine[0].end());
     auto own =
-        values_of(ps::from(numbers(60)) | ps::shard(rank, 3) | ps::shuffle_buffer(10, 1) | ps::batch(4));
-    auto plain = values_of(ps::from(numbers(60)) | ps::shard(rank, 3) | ps::batch(4));
+        values_of(ps::from(first_ints(60)) | ps::shard(rank, 3) | ps::shuffle_buffer(10, 1) | ps::batch(4));
+    auto plain = values_of(ps::from(first_ints(60)) | ps::shard(rank, 3) | ps::batch(4));
     CHECK(own != plain);
     std::sort(own.begin(), own.end());
     std::sort(plain.begin(), plain.end());
@@ -77,8 +77,8 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/shuffle_buffer: the type says what it costs, and nothing can be held in nothing") {
-  const auto before = ps::from(numbers(4)) | ps::shuffle_buffer(2) | ps::shard(0, 1) | ps::batch(2);
-  const auto after = ps::from(numbers(4)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2);
+  const auto before = ps::from(first_ints(4)) | ps::shuffle_buffer(2) | ps::shard(0, 1) | ps::batch(2);
+  const auto after = ps::from(first_ints(4)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2);
   static_assert(!ps::indexed<decltype(before)> && ps::elastic<decltype(before)> &&
                 ps::lockstep<decltype(before)>);
   static_assert(!ps::indexed<decltype(after)> && !ps::elastic<decltype(after)> &&

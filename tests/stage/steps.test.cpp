@@ -22,7 +22,7 @@ constexpr auto odd_ones = [](int x) { return x % 2 != 0; };
 
 TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there are data for") {
   for (const std::uint64_t wanted : {1u, 2u, 3u, 10u}) {
-    const auto plan = ps::from(numbers(10)) | ps::shuffle(1) | ps::batch(5) | ps::steps(wanted);
+    const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(5) | ps::steps(wanted);
     auto run = plan.open();
     CHECK(run.steps_per_epoch() == wanted);
     for (auto epoch : run.epochs(3)) {
@@ -40,7 +40,7 @@ TEST_CASE(
     "stage/steps: behind a filter batches go on across the end of the data, and every pass is in another "
     "order") {
   const auto plan =
-      ps::from(numbers(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
+      ps::from(first_ints(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);
   const auto all = batches_of(plan, 2);
   REQUIRE(all.size() == 5);
@@ -58,7 +58,7 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/steps: take and skip of batches count within a pass, on either side of it") {
-  const auto batches = ps::from(numbers(10)) | ps::batch(2);
+  const auto batches = ps::from(first_ints(10)) | ps::batch(2);
   const auto expected = std::vector<std::vector<int>>{{2, 3}, {4, 5}, {2, 3}};
   CHECK(batches_of(batches | ps::skip(1) | ps::take(2) | ps::steps(3)) == expected);
   CHECK(batches_of(batches | ps::skip(1) | ps::steps(3) | ps::take(2)) == expected);
@@ -67,7 +67,7 @@ TEST_CASE("stage/steps: take and skip of batches count within a pass, on either 
 }
 
 TEST_CASE("stage/steps: without it a filter on several ranks is refused by name, with it it is not") {
-  const auto source = ps::from(numbers(100)) | ps::shard(0, 2) | ps::filter(odd_ones) | ps::batch(4);
+  const auto source = ps::from(first_ints(100)) | ps::shard(0, 2) | ps::filter(odd_ones) | ps::batch(4);
   const auto said = error_of([&] { (void)source.open(); });
   CHECK_THAT(said, contains("`lockstep` is lost by filter"));
   CHECK_THAT(said, contains("steps(n)"));
@@ -76,12 +76,13 @@ TEST_CASE("stage/steps: without it a filter on several ranks is refused by name,
 
 TEST_CASE("stage/steps: data that give nothing are an error, not an endless search") {
   CHECK_THAT(error_of([] {
-               (void)batches_of(ps::from(numbers(10)) | ps::filter([](int) { return false; }) | ps::batch(2) |
-                                ps::steps(3));
+               (void)batches_of(ps::from(first_ints(10)) | ps::filter([](int) { return false; }) |
+                                ps::batch(2) | ps::steps(3));
              }),
              contains("gave this rank no sample"));
-  CHECK_THAT(
-      error_of([] { (void)batches_of(ps::from(numbers(3)) | ps::batch(5, ps::tail::drop) | ps::steps(3)); }),
-      contains("gives no batch"));
+  CHECK_THAT(error_of([] {
+               (void)batches_of(ps::from(first_ints(3)) | ps::batch(5, ps::tail::drop) | ps::steps(3));
+             }),
+             contains("gives no batch"));
   CHECK_THAT(error_of([] { (void)ps::steps(0); }), contains("steps(0)"));
 }

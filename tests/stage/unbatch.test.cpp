@@ -26,7 +26,7 @@ TEST_CASE("stage/unbatch: ranges are taken apart in order, on any number of work
 }
 
 TEST_CASE("stage/unbatch: one sample may become very many") {
-  const auto plan = ps::from(numbers(3)) | ps::map([](int x) { return std::vector<int>(10'000, x); }) |
+  const auto plan = ps::from(first_ints(3)) | ps::map([](int x) { return std::vector<int>(10'000, x); }) |
                     ps::unbatch | ps::batch(999);
   const auto all = values_of(plan, 2);
   REQUIRE(all.size() == 30'000);
@@ -51,9 +51,9 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/unbatch: each row draws random numbers of its own") {
-  const auto plan = ps::from(numbers(2)) | ps::map([](int) { return std::vector<int>(50); }) | ps::unbatch |
-                    ps::map([](int, ps::rng& r) { return static_cast<int>(r.below(1'000'000'000)); }) |
-                    ps::batch(10);
+  const auto plan =
+      ps::from(first_ints(2)) | ps::map([](int) { return std::vector<int>(50); }) | ps::unbatch |
+      ps::map([](int, ps::rng& r) { return static_cast<int>(r.below(1'000'000'000)); }) | ps::batch(10);
   const auto all = values_of(plan, 0);
   CHECK(std::set<int>(all.begin(), all.end()).size() == 100);
   CHECK(values_of(plan, 3) == all);

@@ -17,7 +17,7 @@ using namespace penstock_test;
 
 TEST_CASE("stage/watchdog: an option of the run, in milliseconds; 0 turns it off") {
   using namespace std::chrono_literals;
-  const auto plan = ps::from(numbers(20)) | ps::batch(4);
+  const auto plan = ps::from(first_ints(20)) | ps::batch(4);
   CHECK(plan.open().options().watchdog_ms == 30'000);
   CHECK((plan | ps::watchdog(250ms)).open().options().watchdog_ms == 250);
   CHECK(values_of(plan | ps::watchdog(0ms)) == values_of(plan));

@@ -17,9 +17,9 @@ TEST_CASE(
     "stage/workers: the number of threads is the number given, wherever it stands, and the bytes are the "
     "same") {
   const auto add = ps::map([](int x) { return x + 1; });
-  const auto alone = values_of(ps::from(numbers(500)) | ps::shuffle(2) | add | ps::batch(16), 0);
+  const auto alone = values_of(ps::from(first_ints(500)) | ps::shuffle(2) | add | ps::batch(16), 0);
   for (const unsigned count : {1u, 2u, 7u}) {
-    auto run = (ps::from(numbers(500)) | ps::workers(count) | ps::shuffle(2) | add | ps::batch(16)).open();
+    auto run = (ps::from(first_ints(500)) | ps::workers(count) | ps::shuffle(2) | add | ps::batch(16)).open();
     std::vector<int> seen;
     for (auto&& b : run) seen.insert(seen.end(), b.begin(), b.end());
     CHECK(seen == alone);
@@ -28,6 +28,6 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/workers: without it there is at least one") {
-  auto run = (ps::from(numbers(10)) | ps::batch(2)).open();
+  auto run = (ps::from(first_ints(10)) | ps::batch(2)).open();
   CHECK(run.counters().workers >= 1);
 }

@@ -45,7 +45,7 @@ template <class F>
   return "";
 }
 
-[[nodiscard]] inline std::vector<int> numbers(int n) {
+[[nodiscard]] inline std::vector<int> first_ints(int n) {
   std::vector<int> all;
   for (int i = 0; i < n; ++i) all.push_back(i);
   return all;
