@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/external_program.hpp"
+#include "support/faults.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"
 
@@ -88,6 +89,7 @@ int in_own_process(const std::string& how) {
 }  // namespace
 
 TEST_CASE("storage/sigbus_guard: a page that is lost reads as zeros, and is said to be lost") {
+  if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const mapping file(dir / "a", 8), other(dir / "b", 2);
   penstock::sigbus_guard guard(file.view());
@@ -112,6 +114,7 @@ TEST_CASE("storage/sigbus_guard: a page that is lost reads as zeros, and is said
 }
 
 TEST_CASE("storage/sigbus_guard: more guards than one block of them, made and gone in any order") {
+  if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   std::vector<std::unique_ptr<mapping>> files;
   std::vector<penstock::sigbus_guard> guards;
@@ -130,6 +133,7 @@ TEST_CASE("storage/sigbus_guard: more guards than one block of them, made and go
 }
 
 TEST_CASE("storage/sigbus_guard: in a process of its own") {
+  if (!penstock_test::faults_have_addresses()) return;
   const char* given = std::getenv("PENSTOCK_TEST_SIGBUS");
   if (given == nullptr) return;  // the next test case starts it
   const std::string_view how(given);
@@ -157,6 +161,7 @@ TEST_CASE("storage/sigbus_guard: in a process of its own") {
 }
 
 TEST_CASE("storage/sigbus_guard: other faults and signals go where they went before") {
+  if (!penstock_test::faults_have_addresses()) return;
   CHECK(in_own_process("handler") == 42);
   CHECK(in_own_process("information") == 42);
   for (const char* how : {"default", "ignored"}) {
@@ -168,6 +173,7 @@ TEST_CASE("storage/sigbus_guard: other faults and signals go where they went bef
 }
 
 TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it is an error in each") {
+  if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "a").string();
   for (const bool checked : {false, true}) {
@@ -210,6 +216,7 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
 }
 
 TEST_CASE("storage/sigbus_guard: with checked too, bytes that are lost within a page are noticed after use") {
+  if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "a").string();
   std::ofstream(path, std::ios::binary) << std::string(100, 'x');
@@ -223,6 +230,7 @@ TEST_CASE("storage/sigbus_guard: with checked too, bytes that are lost within a 
 }
 
 TEST_CASE("storage/sigbus_guard: a sample of a shard that is cut while it is read is an error, not zeros") {
+  if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   penstock_test::raw_tar tar;
