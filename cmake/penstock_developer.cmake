@@ -31,6 +31,9 @@ else()
                                                         -Wno-stringop-overread -Wno-uninitialized
                                                         -Wno-maybe-uninitialized)
   endif()
+  if(PENSTOCK_TEST_UNITY) # a test may name what another one has as a global
+    target_compile_options(penstock_dev_flags INTERFACE -Wno-shadow)
+  endif()
   if(PENSTOCK_SANITIZE)
     target_compile_options(
       penstock_dev_flags
