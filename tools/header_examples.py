@@ -13,11 +13,13 @@ import argparse
 import pathlib
 import re
 
+import source_tree
 from check_reference import names_in, told_in
 from source_tree import ROOT, finish, headers, is_detail, is_umbrella, relative, room_of
 
-ROOMS = ("order", "storage", "codec", "source", "stage", "run", "observe")
-ELSEWHERE = ("core", "device", "integration")
+PLACE = ROOT / "examples" / "headers"
+ROOMS = tuple(room for room in source_tree.ROOMS if (PLACE / f"{room}.hpp").exists())
+ELSEWHERE = tuple(room for room in source_tree.ROOMS if room not in ROOMS)
 # Examples make things and do not use them, under names that stand for others elsewhere.
 PRAGMAS = "".join(
     f'#pragma GCC diagnostic ignored "-W{warning}"\n'

@@ -208,11 +208,7 @@ class energon_reader {
     path_ = meta_ + name;
     if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
       path_ = meta_ + other;
-    const regular_file opened(path_);
-    if (opened.size() > most_bytes)
-      throw error(errc::limit, "a description of a dataset may not have more than 64 MiB").in_file(path_);
-    buffer bytes(static_cast<std::size_t>(opened.size()));
-    opened.read(bytes.span());
+    const buffer bytes = read_whole_file(path_, most_bytes, "a description of a dataset");
     try {
       yaml_node made = yaml_document::read(bytes.view());
       if (made.what != yaml_node::kind::map) fail(made, "is not a map");

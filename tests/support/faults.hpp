@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bit>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -34,8 +35,10 @@ inline volatile char* page = nullptr;
 }  // namespace faults
 
 /// Whether the signal of a fault says its address. QEMU 7.2 turns its bytes around where a machine of another
-/// byte order is emulated; nothing can be guarded there.
+/// byte order is emulated; nothing can be guarded there. Only such machines are asked: on others the tests
+/// must pass.
 [[nodiscard]] inline bool faults_have_addresses() {
+  if constexpr (std::endian::native == std::endian::little) return true;
   static const bool they_have = [] {
     const pid_t child = ::fork();
     if (child == 0) faults::touch_lost_page();

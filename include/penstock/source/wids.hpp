@@ -65,11 +65,7 @@ class wids_reader {
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed() const {
-    const regular_file opened(path_);
-    if (opened.size() > most_bytes)
-      throw error(errc::limit, "a description of shards may not have more than 64 MiB").in_file(path_);
-    buffer bytes(static_cast<std::size_t>(opened.size()));
-    opened.read(bytes.span());
+    const buffer bytes = read_whole_file(path_, most_bytes, "a description of shards");
     const std::string_view text = text_of(bytes.view());
     // a bracket of one byte becomes an object of 70
     const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {

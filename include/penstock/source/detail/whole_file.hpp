@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace penstock::inline v0_1 {
@@ -72,10 +74,15 @@ class regular_file {
 };
 
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
-/// file.
+/// file, and before anything is read `errc::limit` where it has more than `most` bytes; `what` it is, for the
+/// message.
 template <class = void>
-[[nodiscard]] buffer read_whole_file(const std::string& path) {
+[[nodiscard]] buffer read_whole_file(const std::string& path,
+                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
+                                     std::string_view what = "a file") {
   const regular_file file(path);
+  if (file.size() > most)
+    throw error(errc::limit, {what, " may not have more than ", most / 1_MiB, " MiB"}).in_file(path);
   buffer bytes(static_cast<std::size_t>(file.size()));
   file.read(bytes.span());
   return bytes;
