@@ -24,6 +24,12 @@ COMPONENTS = {
     "cuda": (None, None, ["cudart"]),
 }
 
+# What the headers of a component's library must be told.
+DEFINES = {
+    "asio": ["ASIO_HAS_CO_AWAIT=1", "ASIO_HAS_STD_COROUTINE=1"],
+    "mpi": ["OMPI_SKIP_MPICXX", "MPICH_SKIP_MPICXX"],
+}
+
 
 class PenstockConan(ConanFile):
     name = "penstock"
@@ -96,5 +102,6 @@ class PenstockConan(ConanFile):
         component = self.cpp_info.components[name]
         component.set_property("cmake_target_name", f"penstock::{name}")
         component.requires = requires
+        component.defines = DEFINES.get(name, [])
         component.bindirs = []
         component.libdirs = []

@@ -3,8 +3,8 @@
 #
 # run.sh [--quick] [--rows 1,4a,9] [--pairs N] [--keep] [--markdown FILE]
 #
-# Builds the benchmarks (Release) and prints one table for all of them. Data are written into the build folder and removed at the
-# end, but for --keep. The machine should have nothing else to do.
+# Installs what is missing, as tools/test.sh does, builds the benchmarks (Release) and prints one table for all of them. Data
+# are written into the build folder and removed at the end, but for --keep. The machine should have nothing else to do.
 # PENSTOCK_BENCH_BUILD names another build folder.
 set -euo pipefail
 
@@ -18,14 +18,16 @@ for argument in "$@"; do
 done
 
 cd "$root"
+# shellcheck source=tools/install_missing.sh
+source "$root/tools/install_missing.sh"
+install_missing tests
+mkdir -p "$(dirname "$build")"
 cuda=OFF
 [ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
 cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" -B "$build" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
 cmake --build "$build" >> "$build.log" 2>&1 || { tail -n 50 "$build.log" >&2; exit 1; }
 
 # The peer of row 8c, in an environment of its own.
-# shellcheck source=tools/install_missing.sh
-source "$root/tools/install_missing.sh"
 if python=$(webdataset_python "$build/webdataset"); then
   export BENCH_WEBDATASET_PYTHON=$python BENCH_WEBDATASET_SCRIPT=$root/bench/tar/webdataset_rate.py
 else

@@ -3,7 +3,8 @@
 # Builds the fuzzers and runs them one after another: tools/fuzz.sh [seconds for each] [target]...
 #
 # Prints executions and findings; what was found lies in build/fuzz/findings/<target>, and the inputs that
-# reached something new in build/fuzz/corpus/<target>, where the next run begins. Fails where something was found.
+# reached something new in build/fuzz/corpus/<target>, where the next run begins. Fails where something was found or
+# a fuzzer did not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -22,12 +23,16 @@ for target in "${targets[@]}"; do
   [ -n "$target" ] || continue
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
   log="$build/findings/$target.log"
+  code=0
   "$build/fuzz/$target" "${options[@]}" -artifact_prefix="$build/findings/$target/" "$build/corpus/$target" \
-    "$build/fuzz/seeds/$target" >"$log" 2>&1 || true
+    "$build/fuzz/seeds/$target" >"$log" 2>&1 || code=$?
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
   if [ -z "$executions" ]; then executions=$(grep -o '^#[0-9]*' "$log" | tail -1 | tr -d '#' || true); fi
   findings=$(find "$build/findings/$target" -type f | wc -l)
-  [ "$findings" = 0 ] || status=1
   printf '%-16s %12s %9s\n' "$target" "${executions:-0}" "$findings"
+  if [ "$code" != 0 ] || [ "$findings" != 0 ] || [ "${executions:-0}" = 0 ]; then
+    status=1
+    echo "$target ended with status $code: see $log" >&2
+  fi
 done
 exit "$status"

@@ -27,17 +27,11 @@ newest_clang() {
 
 apt_has() { apt-cache show "$1" >/dev/null 2>&1; }
 
+# can_install: is there an apt-get, and somebody who may run it?
+can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }; }
+
 # as_root <command>...
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    sudo "$@"
-  else
-    echo "not root and no sudo; please run: $*" >&2
-    return 1
-  fi
-}
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # install_missing build|tests|full: what the demonstration needs, or that and what the tests need, or that and
 # what the tests for other machines need
@@ -76,16 +70,21 @@ install_missing() {
     command -v pkg-config >/dev/null || wanted+=(pkg-config)
     [ -e /usr/include/catch2 ] || wanted+=(catch2)
     [ -n "$(newest_clang)" ] || wanted+=(clang)
+    python3 -c 'import ensurepip' 2>/dev/null || wanted+=(python3-venv)
     command -v valgrind >/dev/null || optional+=(valgrind)
     command -v spin >/dev/null || optional+=(spin)
     have_header torch/csrc/api/include/torch/version.h || optional+=(libtorch-dev)
   fi
 
-  if [ "${#wanted[@]}" -gt 0 ] || { [ "${#optional[@]}" -gt 0 ] && command -v apt-get >/dev/null; }; then
-    if ! command -v apt-get >/dev/null; then
-      echo "please install: ${wanted[*]} (no apt-get here to do it)" >&2
-      return 1
-    fi
+  if [ "${#wanted[@]}" -gt 0 ] && ! can_install; then
+    echo "please install: ${wanted[*]} (no apt-get here to do it, or neither root nor sudo)" >&2
+    return 1
+  fi
+  if [ "${#optional[@]}" -gt 0 ] && ! can_install; then
+    echo "cannot install ${optional[*]}; what needs them says so and goes on" >&2
+    optional=()
+  fi
+  if [ "${#wanted[@]}" -gt 0 ] || [ "${#optional[@]}" -gt 0 ]; then
     # Lists that are missing or old make every name unknown.
     as_root apt-get update -qq
     for package in "${!wanted[@]}"; do

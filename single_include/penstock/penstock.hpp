@@ -399,6 +399,258 @@ struct std::tuple_element<I, penstock::record<Fields...>> {
   using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };
 
+// ---- penstock/core/position.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+
+  friend constexpr auto operator<=>(const position&, const position&) = default;
+};
+
+/// A place in a source that can only be read forward: how many samples of which shard were given.
+struct source_mark {
+  std::uint64_t shard = 0;
+  std::uint64_t sample = 0;
+
+  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
+};
+
+/// Where an element came from: its position, and which part of it where a stage made several of one.
+struct origin {
+  position at;
+  std::uint32_t part = 0;
+
+  friend constexpr auto operator<=>(const origin&, const origin&) = default;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/text.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A piece of a sentence: a text, a character or a number.
+class piece {
+ public:
+  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
+  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
+  template <std::same_as<char> C>  // nothing else shall become one
+  constexpr piece(C character) noexcept
+      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
+  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
+    if constexpr (std::is_signed_v<T>) {
+      if (number < 0) {
+        kind_ = kind::negative;
+        value_ = 0 - value_;
+      }
+    }
+  }
+  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
+
+  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
+    if (kind_ == kind::text) {
+      line.append(data_, static_cast<std::size_t>(value_));
+    } else if (kind_ == kind::character) {
+      line.push_back(static_cast<char>(value_));
+    } else {
+      char digits[24];
+      char* begin = digits + sizeof(digits);
+      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+        *--begin = static_cast<char>('0' + rest % 10);
+      if (kind_ == kind::negative) *--begin = '-';
+      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+    }
+  }
+
+ private:
+  enum class kind : unsigned char { text, character, number, negative };
+  const char* data_ = nullptr;
+  std::uint64_t value_;
+  kind kind_ = kind::text;
+};
+
+/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
+/// much of a program's compile time.
+[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) p.append_to(line);
+}
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
+  std::string line;
+  append(line, pieces);
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/error.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
+/// the bytes: they happen again on every run. `io` and `stopped` are not.
+enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
+
+/// The name of a kind, as it is written here.
+[[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
+  switch (code) {
+    case errc::format:
+      return "format";
+    case errc::checksum:
+      return "checksum";
+    case errc::missing:
+      return "missing";
+    case errc::limit:
+      return "limit";
+    case errc::shape:
+      return "shape";
+    case errc::io:
+      return "io";
+    case errc::argument:
+      return "argument";
+    case errc::state:
+      return "state";
+    case errc::stopped:
+      return "stopped";
+  }
+  return "unknown";
+}
+
+/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
+/// not, and a time-out must not decide the sequence.
+[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
+  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
+         code == errc::shape;
+}
+
+namespace detail {
+
+/// A text that is copied without an allocation: the standard's exceptions share theirs.
+class shared_text {
+ public:
+  shared_text() : text_("") {}
+  explicit shared_text(const std::string& text) : text_(text) {}
+  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
+  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
+  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
+
+ private:
+  std::runtime_error text_;
+};
+
+}  // namespace detail
+
+/// The exception of this library: one sentence, and the place it speaks of.
+///
+/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
+/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+class error : public std::exception {
+ public:
+  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
+  /// The message in pieces.
+  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
+      : code_(code), message_(detail::text(message)) {
+    render();
+  }
+  // Written out, so that places that throw call them: each is five texts.
+  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
+      : std::exception(other),
+        code_(other.code_),
+        message_(other.message_),
+        stage_(other.stage_),
+        file_(other.file_),
+        key_(other.key_),
+        line_(other.line_),
+        offset_(other.offset_),
+        at_(other.at_) {}
+  error& operator=(const error& other) noexcept = default;
+  [[gnu::cold, gnu::noinline]] ~error() override {}
+
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] errc code() const noexcept { return code_; }
+  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
+  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
+  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
+  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
+  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
+
+  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
+  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
+  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
+  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
+  error&& at_position(position where) && { return std::move(set(at_, where)); }
+  error& in_stage(std::string_view name) & { return set(stage_, name); }
+  error& in_file(std::string_view name) & { return set(file_, name); }
+  error& for_key(std::string_view name) & { return set(key_, name); }
+  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
+  error& at_position(position where) & { return set(at_, where); }
+
+  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
+    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+    render();
+    return *this;
+  }
+
+  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
+  /// fact.
+  [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
+    if (offset_)
+      message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
+    offset_ = offset;
+    render();
+    return *this;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
+    if (fact.empty()) {
+      fact = detail::shared_text(std::string(value));
+      render();
+    }
+    return *this;
+  }
+  template <class T>
+  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
+    if (!fact) {
+      fact = value;
+      render();
+    }
+    return *this;
+  }
+
+  [[gnu::cold, gnu::noinline]] void render() {
+    std::string line = detail::text({"penstock: ", message_.view()});
+    const std::size_t sentence = line.size();
+    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+      detail::append(line, value);
+    };
+    if (!stage_.empty()) add("stage ", {stage_.view()});
+    if (!file_.empty()) add("file ", {file_.view()});
+    if (!key_.empty()) add("key ", {key_.view()});
+    if (offset_) add("offset ", {*offset_});
+    if (at_) add("position ", {at_->epoch, ":", at_->index});
+    if (line.size() != sentence) line += "]";
+    for (char& c : line)  // names come from foreign bytes
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    line_ = detail::shared_text(line);
+  }
+
+  errc code_;
+  detail::shared_text message_, stage_, file_, key_, line_;
+  std::optional<std::uint64_t> offset_;
+  std::optional<position> at_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/tensor.hpp
 
 namespace penstock::inline v0_1 {
@@ -465,6 +717,18 @@ class extents {
   }
   return text + ")";
 }
+
+namespace detail {
+/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
+/// number of them: more than 2^20 of those are `errc::limit`.
+[[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
+  constexpr std::uint64_t most_empty_rows = 1'048'576;
+  if (shape[0] > most_empty_rows && shape.elements() == 0)
+    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
+                              most_empty_rows, " rows"});
+  return shape[0];
+}
+}  // namespace detail
 
 /// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
 template <class T>
@@ -778,258 +1042,6 @@ namespace detail {
 }
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/position.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
-struct position {
-  std::uint64_t epoch = 0;
-  std::uint64_t index = 0;
-
-  friend constexpr auto operator<=>(const position&, const position&) = default;
-};
-
-/// A place in a source that can only be read forward: how many samples of which shard were given.
-struct source_mark {
-  std::uint64_t shard = 0;
-  std::uint64_t sample = 0;
-
-  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
-};
-
-/// Where an element came from: its position, and which part of it where a stage made several of one.
-struct origin {
-  position at;
-  std::uint32_t part = 0;
-
-  friend constexpr auto operator<=>(const origin&, const origin&) = default;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/text.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A piece of a sentence: a text, a character or a number.
-class piece {
- public:
-  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
-  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  template <std::same_as<char> C>  // nothing else shall become one
-  constexpr piece(C character) noexcept
-      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
-  template <std::integral T>
-    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
-    if constexpr (std::is_signed_v<T>) {
-      if (number < 0) {
-        kind_ = kind::negative;
-        value_ = 0 - value_;
-      }
-    }
-  }
-  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
-
-  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
-    if (kind_ == kind::text) {
-      line.append(data_, static_cast<std::size_t>(value_));
-    } else if (kind_ == kind::character) {
-      line.push_back(static_cast<char>(value_));
-    } else {
-      char digits[24];
-      char* begin = digits + sizeof(digits);
-      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
-        *--begin = static_cast<char>('0' + rest % 10);
-      if (kind_ == kind::negative) *--begin = '-';
-      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
-    }
-  }
-
- private:
-  enum class kind : unsigned char { text, character, number, negative };
-  const char* data_ = nullptr;
-  std::uint64_t value_;
-  kind kind_ = kind::text;
-};
-
-/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
-/// much of a program's compile time.
-[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
-  for (const piece& p : pieces) p.append_to(line);
-}
-[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
-  std::string line;
-  append(line, pieces);
-  return line;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/error.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
-/// the bytes: they happen again on every run. `io` and `stopped` are not.
-enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
-
-/// The name of a kind, as it is written here.
-[[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
-  switch (code) {
-    case errc::format:
-      return "format";
-    case errc::checksum:
-      return "checksum";
-    case errc::missing:
-      return "missing";
-    case errc::limit:
-      return "limit";
-    case errc::shape:
-      return "shape";
-    case errc::io:
-      return "io";
-    case errc::argument:
-      return "argument";
-    case errc::state:
-      return "state";
-    case errc::stopped:
-      return "stopped";
-  }
-  return "unknown";
-}
-
-/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
-/// not, and a time-out must not decide the sequence.
-[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
-  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
-         code == errc::shape;
-}
-
-namespace detail {
-
-/// A text that is copied without an allocation: the standard's exceptions share theirs.
-class shared_text {
- public:
-  shared_text() : text_("") {}
-  explicit shared_text(const std::string& text) : text_(text) {}
-  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
-  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
-  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
-
- private:
-  std::runtime_error text_;
-};
-
-}  // namespace detail
-
-/// The exception of this library: one sentence, and the place it speaks of.
-///
-/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
-/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
-class error : public std::exception {
- public:
-  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
-  /// The message in pieces.
-  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
-      : code_(code), message_(detail::text(message)) {
-    render();
-  }
-  // Written out, so that places that throw call them: each is five texts.
-  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
-      : std::exception(other),
-        code_(other.code_),
-        message_(other.message_),
-        stage_(other.stage_),
-        file_(other.file_),
-        key_(other.key_),
-        line_(other.line_),
-        offset_(other.offset_),
-        at_(other.at_) {}
-  error& operator=(const error& other) noexcept = default;
-  [[gnu::cold, gnu::noinline]] ~error() override {}
-
-  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
-  [[nodiscard]] errc code() const noexcept { return code_; }
-  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
-  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
-  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
-  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
-  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
-  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
-
-  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
-  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
-  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
-  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
-  error&& at_position(position where) && { return std::move(set(at_, where)); }
-  error& in_stage(std::string_view name) & { return set(stage_, name); }
-  error& in_file(std::string_view name) & { return set(file_, name); }
-  error& for_key(std::string_view name) & { return set(key_, name); }
-  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
-  error& at_position(position where) & { return set(at_, where); }
-
-  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
-  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
-    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
-    render();
-    return *this;
-  }
-
-  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
-  /// fact.
-  [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
-    if (offset_)
-      message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
-    offset_ = offset;
-    render();
-    return *this;
-  }
-
- private:
-  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
-    if (fact.empty()) {
-      fact = detail::shared_text(std::string(value));
-      render();
-    }
-    return *this;
-  }
-  template <class T>
-  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
-    if (!fact) {
-      fact = value;
-      render();
-    }
-    return *this;
-  }
-
-  [[gnu::cold, gnu::noinline]] void render() {
-    std::string line = detail::text({"penstock: ", message_.view()});
-    const std::size_t sentence = line.size();
-    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
-      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
-      detail::append(line, value);
-    };
-    if (!stage_.empty()) add("stage ", {stage_.view()});
-    if (!file_.empty()) add("file ", {file_.view()});
-    if (!key_.empty()) add("key ", {key_.view()});
-    if (offset_) add("offset ", {*offset_});
-    if (at_) add("position ", {at_->epoch, ":", at_->index});
-    if (line.size() != sentence) line += "]";
-    for (char& c : line)  // names come from foreign bytes
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    line_ = detail::shared_text(line);
-  }
-
-  errc code_;
-  detail::shared_text message_, stage_, file_, key_, line_;
-  std::optional<std::uint64_t> offset_;
-  std::optional<position> at_;
-};
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/floating.hpp
@@ -5227,7 +5239,11 @@ class flexible_column {
                                                 " beside one of shape ", to_string(entries_[lead].shape),
                                                 ": only the first length may differ"})
                                 .in_stage("batch")};
-      longest = std::max(longest, shape[0]);
+      try {
+        longest = std::max(longest, detail::rows_of(shape));
+      } catch (const error& e) {
+        throw slot_error{i, error(e).in_stage("batch")};
+      }
     }
     shape_ = inner.prepend(longest);
     const auto stride = static_cast<std::size_t>(shape_.elements());
@@ -9258,21 +9274,26 @@ namespace penstock::inline v0_1 {
 /// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
 class stall_clock {
  public:
-  void begin(std::uint64_t now) noexcept { since_.store(now, std::memory_order_relaxed); }
+  void begin(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) - now) | waits, std::memory_order_relaxed);
+  }
   void end(std::uint64_t now) noexcept {
-    const std::uint64_t began = since_.load(std::memory_order_relaxed);
-    since_.store(0, std::memory_order_relaxed);
-    total_.store(total_.load(std::memory_order_relaxed) + now - began, std::memory_order_relaxed);
+    state_.store((state_.load(std::memory_order_relaxed) + now) & ~waits, std::memory_order_relaxed);
   }
   /// Nanoseconds of all waits, that of now included.
   [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
-    const std::uint64_t total = total_.load(std::memory_order_relaxed);
-    const std::uint64_t began = since_.load(std::memory_order_relaxed);
-    return began != 0 && now > began ? total + (now - began) : total;
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    if ((state & waits) == 0) return state;
+    // of 63 bits; below zero where `now` is older than the wait
+    const std::int64_t total = static_cast<std::int64_t>((state + now) << 1) / 2;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, total));
   }
 
  private:
-  std::atomic<std::uint64_t> total_{0}, since_{0};
+  static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
+  // The total; during a wait the top bit, and the total less the time of its begin: one word, so that who
+  // looks sees both.
+  std::atomic<std::uint64_t> state_{0};
 };
 
 /// A worker's wait for room: since when, and how long the consumer had waited by then.
@@ -9550,7 +9571,7 @@ class engine {
     all.batches = batches_;
     all.workers = *options_.workers;
     all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-    all.stall_seconds = static_cast<double>(stall_.at(0)) * 1e-9;
+    all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
     all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
     add_worker_counts(all, counts_, plan_);
     return all;
@@ -20055,8 +20076,12 @@ template <class = void>
                                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
                                      std::string_view what = "a file") {
   const regular_file file(path);
-  if (file.size() > most)
-    throw error(errc::limit, {what, " may not have more than ", most / 1_MiB, " MiB"}).in_file(path);
+  if (file.size() > most) {
+    const bool round = most % 1_MiB == 0;
+    throw error(errc::limit,
+                {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
+        .in_file(path);
+  }
   buffer bytes(static_cast<std::size_t>(file.size()));
   file.read(bytes.span());
   return bytes;
@@ -20973,11 +20998,11 @@ struct packed_format {
   return {};
 }
 
-/// One sentence for a shard that is packed in a way that the caller was not told of: what to write to read
+/// One sentence for a file that is packed in a way that the caller was not told of: what to write to read
 /// it. `before` and `after` stand around the unpacker's name.
 [[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
                                                std::string_view after) {
-  std::string text = "the shard is compressed with " + std::string(format);
+  std::string text = "the file is compressed with " + std::string(format);
   const packed_format row = packed_format_of(format);
   if (row.format.empty())
     return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
@@ -22373,7 +22398,8 @@ void refuse_packed_lines(bytes_view all) {
   if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
       (format == "lzip" && !rest.starts_with('\1')))
     return;
-  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<", ">(...)))"))
+  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<",
+                                               ">(...))), which is in <penstock/source/unpacked.hpp>"))
       .at_offset(0);
 }
 
@@ -22480,16 +22506,19 @@ class line_source {
       const auto object = static_cast<object_id>(i);
       const object_signature signature = session.signature(object);
       const bytes_view all = session.view(object, 0, signature.size);
+      detail::line_table& table = known->tables[i];
+      std::uint64_t content = 0;
       try {
         detail::refuse_packed_lines(all);
+        table = detail::line_table(text_of(all));
+        content = detail::hash_words(detail::hash_of_file(session, object, signature.size) ^ table.count,
+                                     table.begins);
+        penstock::confirm(session, object);
       } catch (error& e) {
+        penstock::confirm(session, object);
         e.in_file(names[i]);
         throw;
       }
-      detail::line_table& table = known->tables[i];
-      table = detail::line_table(text_of(all));
-      const std::uint64_t content = detail::hash_words(
-          detail::hash_of_file(session, object, signature.size) ^ table.count, table.begins);
       entries[i] = {names[i], signature.size, table.count, signature.size, content};
       known->objects[i] = object;
       known->signatures[i] = signature;
@@ -22924,7 +22953,8 @@ class row_source {
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
   /// The shape of a row: that of the files without their first length.
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
-  /// Of each file's name, size, rows and first and last 4 KiB.
+  /// Of each file's name, size, rows and first and last 4 KiB, and of the array's name where files have
+  /// several.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ known_->mark());
   }
@@ -22996,7 +23026,7 @@ class stored_npy {
     const std::string descr(header.descr);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
       throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
-                                 "' was asked for; see npy_rows<T>"})
+                                 "' was asked for"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
@@ -23124,7 +23154,7 @@ class zip_directory {
       if (e.name == name) once(found, e);
       if (e.name == with_suffix) once(other, e);
       if (known.size() < 100)
-        known.append(known.empty() ? "" : ", ").append(name_of(e));
+        known.append(known.empty() ? "" : ", ").append(name_of(e).substr(0, 80));
       else if (!known.ends_with(", ..."))
         known += ", ...";
     }
@@ -23189,6 +23219,10 @@ class zip_directory {
       throw error(errc::format, {"the zip archive says that its ", entries_, " entries take ", size_,
                                  " bytes from ", begin_, " on, which is not in front of its end record at ",
                                  until, "; copy the file again"})
+          .at_offset(end);
+    if (entries_ != 0 && begin_ < local_size)
+      throw error(errc::format, {"the zip archive's directory begins at ", begin_,
+                                 ", and there is no room in front of it for a member"})
           .at_offset(end);
     if (size_ > longest_directory)
       throw error(errc::limit,
@@ -23325,7 +23359,8 @@ struct npz_files : row_files<T, Storage> {
       try {
         return stored_npy<T>::find(session, object, member.begin, member.size);
       } catch (error& e) {
-        e.within(detail::text({"the array '", name, "'"}), member.begin);
+        // storage says where in the file itself
+        if (e.file().empty()) e.within(detail::text({"the array '", name, "'"}), member.begin);
         throw;
       }
     });
@@ -23744,7 +23779,9 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
     std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
     if (!packed_format_of(compressed).format.empty())
-      advice += " for copies in which samples can be reached, or use webdataset_stream to read it forward";
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
     throw error(errc::format, advice).at_offset(0);
   }
   member_walk<header_reader<Session>> walk(in);
@@ -25767,7 +25804,7 @@ struct disagreement {
 template <class = void>
 class basic_dali_lines {
  public:
-  explicit basic_dali_lines(std::string_view text) : rest_(text) {
+  basic_dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
     if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
@@ -25819,7 +25856,12 @@ class basic_dali_lines {
       }
       if (m.data % block_size != 0 || m.data == 0)
         disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size)
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree("has a member in line " + std::to_string(line_) + " that ends at " + std::to_string(m.data) +
+                 " + " + std::to_string(m.size) + ", and the shard has " + std::to_string(shard_size_) +
+                 " bytes");
+      // with its header in between; so a shard bounds how many there are
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
         disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
       members_.push_back(m);
     }
@@ -25827,6 +25869,7 @@ class basic_dali_lines {
   }
 
   std::string_view rest_;
+  std::uint64_t shard_size_;
   std::uint64_t line_ = 0;
   bool named_ = false;
   std::vector<foreign_member> members_;
@@ -25841,14 +25884,7 @@ class foreign_check {
       : session_(session), id_(id), shard_(shard) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text);
-    for (const foreign_member& m : lines.members()) {
-      if (m.data > shard_.size || m.size > shard_.size - m.data) {
-        disagree("has a member in line " + std::to_string(m.line) + " that ends at " +
-                 std::to_string(m.data) + " + " + std::to_string(m.size) + ", and the shard has " +
-                 std::to_string(shard_.size) + " bytes");
-      }
-    }
+    const dali_lines lines(text, shard_.size);
     if (lines.named()) {
       by_names(lines.members());
     } else {
@@ -26000,9 +26036,12 @@ template <storage_session Session>
   const object_signature signature = session.signature(id);
   std::optional<buffer> bytes;
   try {
-    bytes = read_whole_file(path);
+    // what is said of a member takes less than its headers in the shard, its name twice
+    bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
   } catch (const error& e) {
-    throw error(errc::missing, both + " cannot be used: " + std::string(e.message())).in_file(shard);
+    throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                both + " cannot be used: " + std::string(e.message()))
+        .in_file(shard);
   }
   try {
     foreign_check<Session> check(session, id, signature);
@@ -28485,7 +28524,7 @@ std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
       throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
-    return static_cast<std::size_t>(v.shape()[0]);
+    return static_cast<std::size_t>(rows_of(v.shape()));
   } else {
     return v.size();
   }
@@ -28512,7 +28551,8 @@ struct row_of<record<Fields...>> {
 /// a record of equally long ones a record per row. Made by `unbatch`.
 ///
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
+/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^20 rows that are empty,
+/// which takes no bytes, is `errc::limit`. Cost: a copy of each row where it lands.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {

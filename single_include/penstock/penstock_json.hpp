@@ -464,7 +464,8 @@ class safetensors_reader {
   enum class place { outside, names, metadata, tensor, shape, offsets };
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, {"the tensor '", name_, "' in the header of the safetensors file ", what})
+    throw error(errc::format, {"the tensor '", std::string_view(name_).substr(0, 80),
+                               "' in the header of the safetensors file ", what})
         .at_offset(8);
   }
   bool unexpected() const {
@@ -477,7 +478,7 @@ class safetensors_reader {
   void finish() {
     if (seen_ != 7 || offsets_ != 2) unexpected();
     const std::uint64_t bits = safetensors_bits(now_.dtype);
-    if (bits == 0) fail("is of dtype '" + now_.dtype + "', which the format does not have");
+    if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
     if (end_ < now_.begin) fail("ends before it begins");
     std::uint64_t size = bits;  // of all elements, in bits
     for (const std::uint64_t length : now_.shape) {
@@ -543,9 +544,9 @@ class safetensors_reader {
   std::uint64_t end = 0;
   for (const auto& [begin, name] : order) {
     if (begin != end)
-      throw error(errc::format,
-                  {"the tensor '", *name, "' begins at ", begin, " of the safetensors data, and ",
-                   "what is before it ends at ", end, ": ", begin < end ? "they overlap" : "there is a gap"})
+      throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
+                                 " of the safetensors data, and ", "what is before it ends at ", end, ": ",
+                                 begin < end ? "they overlap" : "there is a gap"})
           .at_offset(8);
     end += header.tensors.find(*name)->second.bytes;
   }
@@ -612,7 +613,7 @@ template <class Session>
         known += ", ...";
         break;
       }
-      known.append(known.empty() ? "" : ", ").append(other);
+      known.append(known.empty() ? "" : ", ").append(other.substr(0, 80));
     }
     throw error(errc::missing, {"the safetensors file has no tensor '", name, "'; it has: ", known})
         .at_offset(8);
@@ -792,13 +793,22 @@ struct wids_shard {
   std::optional<std::uint64_t> bytes;
 };
 
+/// The shards of a description and of those that it names, and how many bytes were read for them. Both are
+/// bounded as a whole: a few bytes may repeat a long base, or name one description again and again.
+struct wids_listing {
+  static constexpr std::size_t most_bytes = 64_MiB;
+
+  std::vector<wids_shard> shards;
+  std::uint64_t path_bytes = 0, read_bytes = 0;
+};
+
 /// Reads a description, and those that it names: one level, as wids does.
 class wids_reader {
  public:
   explicit wids_reader(std::string path) : path_(std::move(path)) {}
 
-  void read(std::vector<wids_shard>& shards, bool top = true) {
-    const nlohmann::json all = parsed();
+  void read(wids_listing& found, bool top = true) {
+    const nlohmann::json all = parsed(found);
     if (!all.is_object()) fail("the description is not a JSON object");
     if (all.contains("__kind__") && all["__kind__"] != "wids-shard-index-v1")
       fail("'__kind__' is not \"wids-shard-index-v1\"");
@@ -806,26 +816,28 @@ class wids_reader {
       fail("'wids_version' is missing or not 1, the only one that there is");
     if (!all.contains("shardlist") && !all.contains("datasets"))
       fail("the description has neither 'shardlist' nor 'datasets'");
-    if (all.contains("shardlist")) list(all, folder_of(path_), shards);
+    if (all.contains("shardlist")) list(all, folder_of(path_), found);
     if (!all.contains("datasets")) return;
     if (!top) fail("a description that another one names may not name a third; write its shards down in one");
     if (!all["datasets"].is_array()) fail("'datasets' is not a list");
     for (const nlohmann::json& one : all["datasets"]) {
       if (one.is_object() && one.contains("shardlist"))
-        list(one, folder_of(path_), shards);
+        list(one, folder_of(path_), found);
       else
-        wids_reader(joined(folder_of(path_), text(one, "source_url"))).read(shards, false);
+        wids_reader(joined(folder_of(path_), text(one, "source_url"))).read(found, false);
     }
   }
 
  private:
-  static constexpr std::size_t most_bytes = 64_MiB;
   static constexpr int deepest = 16;
 
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
-  [[nodiscard]] nlohmann::json parsed() const {
-    const buffer bytes = read_whole_file(path_, most_bytes, "a description of shards");
+  [[nodiscard]] nlohmann::json parsed(wids_listing& found) const {
+    const buffer bytes = read_whole_file(path_, wids_listing::most_bytes, "a description of shards");
+    found.read_bytes += bytes.size();
+    if (found.read_bytes > wids_listing::most_bytes)
+      throw error(errc::limit, "this description and those before it have more than 64 MiB").in_file(path_);
     const std::string_view text = text_of(bytes.view());
     // a bracket of one byte becomes an object of 70
     const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
@@ -855,7 +867,7 @@ class wids_reader {
   [[nodiscard]] std::string joined(const std::string& base, std::string url) const {
     if (url.starts_with("file:")) url.erase(0, url.starts_with("file://") ? 7 : 5);
     if (url.find("://") != std::string::npos || url.starts_with("pipe:"))
-      fail("'" + url + "' is not a local file; copy the shards to this machine");
+      fail("'" + url.substr(0, 80) + "' is not a local file; copy the shards to this machine");
     return url.starts_with('/') ? url : base + url;
   }
   [[nodiscard]] std::string text(const nlohmann::json& object, const char* key) const {
@@ -865,11 +877,11 @@ class wids_reader {
   }
   [[nodiscard]] std::uint64_t number(const nlohmann::json& object, const char* key) const {
     if (!object.contains(key) || !object[key].is_number_unsigned())
-      fail("the shard '" + text(object, "url") + "' has no '" + key + "' that is a number");
+      fail("the shard '" + text(object, "url").substr(0, 80) + "' has no '" + key + "' that is a number");
     return object[key].get<std::uint64_t>();
   }
 
-  void list(const nlohmann::json& all, std::string base, std::vector<wids_shard>& shards) const {
+  void list(const nlohmann::json& all, std::string base, wids_listing& found) const {
     if (all.contains("base") && !all["base"].is_null()) {
       base = joined(base, text(all, "base"));
       if (!base.empty() && base.back() != '/') base += '/';
@@ -878,7 +890,11 @@ class wids_reader {
     for (const nlohmann::json& one : all["shardlist"]) {
       wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
       if (one.contains("filesize")) said.bytes = number(one, "filesize");
-      shards.push_back(std::move(said));
+      found.path_bytes += said.path.size();
+      if (found.path_bytes > wids_listing::most_bytes)
+        throw error(errc::limit, "the paths of the shards, with their base, have more than 64 MiB")
+            .in_file(path_);
+      found.shards.push_back(std::move(said));
     }
   }
 
@@ -896,19 +912,21 @@ class wids_reader {
 /// `webdataset`.
 /// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
 /// than the description says, for what is nested more than 16 deep, and with the offset for what is not JSON;
-/// `errc::limit` for a description of more than 64 MiB, before it is read.
+/// `errc::limit` for a description of more than 64 MiB, before it is read, for more than that in all that it
+/// names, and for paths that have more together.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
 template <class = void>
 [[nodiscard]] webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
-  std::vector<detail::wids_shard> shards;
-  detail::wids_reader(description).read(shards);
+  detail::wids_listing listing;
+  detail::wids_reader(description).read(listing);
+  std::vector<detail::wids_shard>& shards = listing.shards;
   if (shards.empty())
     throw error(errc::format, "the description lists no shard, and a dataset needs at least one shard")
         .in_file(description);
   std::vector<std::string> paths;
-  for (const detail::wids_shard& said : shards) paths.push_back(said.path);
+  for (detail::wids_shard& said : shards) paths.push_back(std::move(said.path));
   webdataset<file> data(std::move(paths), options);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const manifest::shard& found = data.manifest().shards()[i];

@@ -45,8 +45,14 @@ TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the c
   counts.add_room({300, stall.at(300)}, 900, stall);  // it did not wait
   CHECK(counts.room_ns == 680);
   CHECK(counts.room_in_stall_ns == 30);
+  CHECK(stall.at(0) == 50);
   const ps::room_wait last{1000, stall.at(1000)};
   stall.begin(1100);
   counts.add_room(last, 1150, stall);  // it still waits
   CHECK(counts.room_in_stall_ns == 80);
+  CHECK(stall.at(1099) == 49);  // who looked before the wait began
+  CHECK(stall.at(1) == 0);
+  constexpr std::uint64_t years = std::uint64_t{1} << 61;
+  stall.end(years);
+  CHECK(stall.at(0) == 50 + years - 1100);
 }

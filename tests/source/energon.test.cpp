@@ -114,6 +114,10 @@ TEST_CASE("source/energon: metadata that does not fit the shards names both") {
   const auto none = data.problem("dev");
   CHECK((none.code() == ps::errc::missing));
   CHECK_THAT(none.what(), contains("no part 'dev'; it has: train, val, test") && contains("split.yaml"));
+  std::string many = "split_parts:\n";
+  for (int i = 0; i < 100; ++i) many += "  part-" + std::string(1000, 'x') + std::to_string(i) + ": []\n";
+  data.split(many);
+  CHECK(std::string(data.problem("dev").what()).size() < 500);
   fs::remove(data.meta("split.yaml"));
   CHECK((data.problem().code() == ps::errc::io));
   CHECK(data.problem().file() == data.meta("split.yaml"));

@@ -192,6 +192,8 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(dali("v1.2 0\n"), penstock_test::contains("first member"));
   CHECK_THAT(dali(""), penstock_test::contains("v1.1 or v1.2"));
   CHECK_THAT(dali(without_names.substr(0, 24)), penstock_test::contains("index"));
+  // empty members between which there is no room for a header
+  CHECK_THAT(dali("v1.1 1\na 512 0 a 512 0 a 512 0\n"), penstock_test::contains("overlap"));
 
   const auto energon = [&](const std::vector<std::uint64_t>& offsets) {
     made.energon(offsets);
@@ -206,6 +208,18 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(energon({0, 2560, 4608, 1u << 20}), penstock_test::contains("end at 1048576"));
   std::ofstream(made.shard + ".idx", std::ios::binary | std::ios::app) << "x";
   CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("no list of 64-bit offsets"));
+}
+
+TEST_CASE("source/foreign_index: one that is far larger than its shard is not read") {
+  const indexed_shard made(sample_shard());
+  made.dali(with_names);
+  std::filesystem::resize_file(made.dir / "train.idx", std::uintmax_t{1} << 40);  // a hole: it takes no room
+  CHECK_THAT(made.refused(index_policy::dali, penstock::errc::limit),
+             penstock_test::contains("the index of this shard may not have more than"));
+  made.energon({0});
+  std::filesystem::resize_file(made.shard + ".idx", std::uintmax_t{1} << 40);
+  CHECK_THAT(made.refused(index_policy::energon, penstock::errc::limit),
+             penstock_test::contains("the index of this shard may not have more than"));
 }
 
 TEST_CASE("source/foreign_index: one that is not there, and storages without files") {

@@ -22,6 +22,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 static_assert(penstock::indexed_source<penstock::line_source<penstock::mapped_file>>);
@@ -52,6 +53,18 @@ std::vector<std::string> all_of(const Source& source) {
   }
   return all;
 }
+/// Its bytes turn out to be no good, as those of a mapped file that was cut off.
+struct lost_storage {
+  ps::memory_files files;
+
+  struct session : ps::memory_files::session {
+    explicit session(ps::memory_files::session good) : ps::memory_files::session(std::move(good)) {}
+    void confirm(ps::object_id) const { throw ps::error(ps::errc::io, "lost"); }
+  };
+  [[nodiscard]] decltype(auto) names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return session(files.connect()); }
+};
+
 /// As the standard library divides a text; what ends with "\r" is as it is.
 std::vector<std::string> expected(const std::string& text) {
   std::vector<std::string> all;
@@ -242,6 +255,14 @@ TEST_CASE("source/lines: a file that is cut off while its lines are read is an e
   });
   CHECK(cut.code == ps::errc::io);
   CHECK_THAT(cut.line, contains("x.txt") && contains("cut off or changed") && contains("offset"));
+}
+
+TEST_CASE("source/lines: a file that is cut off while the plan is made is an error") {
+  using namespace lines_test;
+  const lost_storage lost{ps::memory_files().add("x.txt", codec_test::to_vector(std::string_view("a\nb\n")))};
+  const auto cut = caught([&] { static_cast<void>(ps::lines(lost)); });
+  CHECK(cut.code == ps::errc::io);
+  CHECK_THAT(cut.line, contains("lost"));
 }
 
 TEST_CASE("source/lines: real texts") {

@@ -55,6 +55,22 @@ std::vector<float> counting(int count, int first = 0) {
   for (int i = 0; i < count; ++i) all.push_back(static_cast<float>(first + i));
   return all;
 }
+/// Cannot read where the first member's bytes are.
+struct worn_storage {
+  ps::memory_files files;
+
+  struct session : ps::memory_files::session {
+    static constexpr bool views = false;
+    explicit session(ps::memory_files::session good) : ps::memory_files::session(std::move(good)) {}
+    void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) const {
+      if (offset == 35) throw ps::error(ps::errc::io, "worn out").in_file("disk.npz").at_offset(offset);
+      ps::memory_files::session::read(id, offset, into);
+    }
+  };
+  [[nodiscard]] decltype(auto) names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return session(files.connect()); }
+};
+
 std::string written(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
   return path.string();
@@ -182,6 +198,21 @@ TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
   check(changed(12, 0xffffffff, 4), "not in front of its end record");
   check(changed(16, 0xffffffff, 4), "not in front of its end record");
   check(changed(20, 1, 2), "the record that ends one is not there");
+
+  // a directory with nothing in front of it
+  const std::size_t begin = text.find("PK\1\2");
+  std::string bare = text.substr(begin);
+  bare.replace(bare.size() - 6, 4, zip_writer::little(0, 4));
+  check(bare, "no room in front of it");
+}
+
+TEST_CASE("source/npz_rows: an error of the storage keeps its place in the file") {
+  using namespace npz_rows_test;
+  const std::string text = zip_writer().add("a.npy", array<float>(ps::extents(4, 2))).text();
+  const auto e = caught([&] { static_cast<void>(ps::npz_rows<float>(worn_storage{held(text)}, "a")); });
+  CHECK(e.code == ps::errc::io);
+  CHECK_THAT(e.line, contains("worn out") && contains("file disk.npz") && contains("offset 35") &&
+                         !contains("of the array"));
 }
 
 TEST_CASE("source/npz_rows: a directory of more than 64 MiB is not read") {

@@ -132,6 +132,29 @@ TEST_CASE("source/wids: a description of a terabyte is refused before it is read
   }
 }
 
+TEST_CASE("source/wids: what a small description repeats is bounded as a whole") {
+  const described_shards made;
+  const std::string base(400'000, 'x');
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += R"({"url": "a", "nsamples": 1}, )";
+  auto e = made.refused(
+      version("\"base\": \"" + base + R"(", "shardlist": [)" + many + R"({"url": "b", "nsamples": 1}])"));
+  CHECK((e.code() == penstock::errc::limit));
+  CHECK_THAT(e.what(), penstock_test::contains("paths of the shards, with their base"));
+
+  std::ofstream(made.dir / "d" / "other.json")
+      << version(R"("shardlist": [{"url": "s-1.tar", "nsamples": 1}])") << std::string(1 << 20, ' ');
+  many.clear();
+  for (int i = 0; i < 70; ++i) many += std::string(i == 0 ? "" : ", ") + R"({"source_url": "d/other.json"})";
+  e = made.refused(version("\"datasets\": [" + many + "]"));
+  CHECK((e.code() == penstock::errc::limit));
+  CHECK(e.file() == (made.dir / "d" / "other.json").string());
+  CHECK_THAT(e.what(), penstock_test::contains("more than 64 MiB"));
+
+  e = made.refused(version(R"("shardlist": [{"url": "http://)" + base + R"(", "nsamples": 2}])"));
+  CHECK(std::string(e.what()).size() < 1000);
+}
+
 TEST_CASE("source/wids: a name with NUL is not the file that its beginning names") {
   const described_shards made;
   std::ofstream(made.dir / "d" / "other.json")

@@ -2,12 +2,14 @@
 
 #include <penstock/stage/batch.hpp>
 
+#include <penstock/codec/npy.hpp>
 #include <penstock/codec/text.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
@@ -20,6 +22,7 @@
 #include "support/raw_tar.hpp"
 
 #include <array>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -143,6 +146,31 @@ TEST_CASE("stage/batch: ragged and padded") {
     CHECK(std::vector<int>(mask.begin(), mask.end()) == std::vector<int>{1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0});
     CHECK(std::string(view[3].begin(), view[3].end()) == "de");
     CHECK(view.values()[0].data()[1] == '\0');
+  }
+}
+
+TEST_CASE("stage/batch: a small file cannot claim any number of rows that are empty") {
+  const auto file = [](std::uint64_t rows) {
+    const auto bytes = ps::npy_bytes<std::uint8_t>(ps::extents(rows, 0), {});
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const auto padded = [](const std::vector<std::string>& files, auto... policy) {
+    const auto arrays = ps::from(files) | ps::decode<ps::npy<std::uint8_t>>;
+    return (arrays | ... | policy) | ps::batch(4, ps::pad_to_longest);
+  };
+  const std::vector<std::string> fair{file(3), file(1'048'576)};
+  for (auto&& b : padded(fair)) CHECK(b.values().shape() == ps::extents(2, 1'048'576, 0));
+  for (const std::uint64_t rows : {1'048'577ull, 1ull << 62}) {
+    const std::vector<std::string> files{file(3), file(rows), file(5)};
+    const auto said = error_of([&] {
+      for (auto&& b : padded(files)) static_cast<void>(b);
+    });
+    CHECK_THAT(said,
+               contains("(" + std::to_string(rows) + ", 0) has no elements, and more than 1048576 rows"));
+    for (auto&& b : padded(files, ps::bad_samples::skip(1))) {
+      CHECK(b.values().shape() == ps::extents(3, 5, 0));
+      CHECK(b.values().lengths()[1] == 0);
+    }
   }
 }
 

@@ -2,14 +2,20 @@
 
 #include <penstock/stage/unbatch.hpp>
 
+#include <penstock/codec/npy.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/map.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace ps = penstock;
 using namespace penstock_test;
@@ -48,6 +54,21 @@ TEST_CASE(
                                 ps::map([](const auto& r) { return ps::get<"x">(r); }) | ps::batch(3));
              }),
              contains("different numbers of rows"));
+}
+
+TEST_CASE("stage/unbatch: a small file cannot claim any number of rows that are empty") {
+  const auto file = [](std::uint64_t rows) {
+    const auto bytes = ps::npy_bytes<std::uint8_t>(ps::extents(rows, 0), {});
+    return std::vector{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
+  };
+  const auto plan =
+      ps::from(file(std::uint64_t{1} << 62)) | ps::decode<ps::npy<std::uint8_t>> | ps::unbatch | ps::batch(4);
+  CHECK_THAT(error_of([&] { (void)batches_of(plan); }),
+             contains("(4611686018427387904, 0) has no elements, and more than 1048576 rows"));
+  std::size_t rows = 0;
+  for (auto&& b : ps::from(file(3)) | ps::decode<ps::npy<std::uint8_t>> | ps::unbatch | ps::batch(4))
+    rows += b.size();
+  CHECK(rows == 3);
 }
 
 TEST_CASE("stage/unbatch: each row draws random numbers of its own") {

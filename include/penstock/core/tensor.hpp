@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
 
 #include <array>
 #include <concepts>
@@ -76,6 +77,18 @@ class extents {
   }
   return text + ")";
 }
+
+namespace detail {
+/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
+/// number of them: more than 2^20 of those are `errc::limit`.
+[[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
+  constexpr std::uint64_t most_empty_rows = 1'048'576;
+  if (shape[0] > most_empty_rows && shape.elements() == 0)
+    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
+                              most_empty_rows, " rows"});
+  return shape[0];
+}
+}  // namespace detail
 
 /// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
 template <class T>

@@ -399,7 +399,11 @@ class flexible_column {
                                                 " beside one of shape ", to_string(entries_[lead].shape),
                                                 ": only the first length may differ"})
                                 .in_stage("batch")};
-      longest = std::max(longest, shape[0]);
+      try {
+        longest = std::max(longest, detail::rows_of(shape));
+      } catch (const error& e) {
+        throw slot_error{i, error(e).in_stage("batch")};
+      }
     }
     shape_ = inner.prepend(longest);
     const auto stride = static_cast<std::size_t>(shape_.elements());

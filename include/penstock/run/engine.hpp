@@ -212,7 +212,7 @@ class engine {
     all.batches = batches_;
     all.workers = *options_.workers;
     all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-    all.stall_seconds = static_cast<double>(stall_.at(0)) * 1e-9;
+    all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
     all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
     add_worker_counts(all, counts_, plan_);
     return all;

@@ -22,21 +22,26 @@ namespace penstock::inline v0_1 {
 /// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
 class stall_clock {
  public:
-  void begin(std::uint64_t now) noexcept { since_.store(now, std::memory_order_relaxed); }
+  void begin(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) - now) | waits, std::memory_order_relaxed);
+  }
   void end(std::uint64_t now) noexcept {
-    const std::uint64_t began = since_.load(std::memory_order_relaxed);
-    since_.store(0, std::memory_order_relaxed);
-    total_.store(total_.load(std::memory_order_relaxed) + now - began, std::memory_order_relaxed);
+    state_.store((state_.load(std::memory_order_relaxed) + now) & ~waits, std::memory_order_relaxed);
   }
   /// Nanoseconds of all waits, that of now included.
   [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
-    const std::uint64_t total = total_.load(std::memory_order_relaxed);
-    const std::uint64_t began = since_.load(std::memory_order_relaxed);
-    return began != 0 && now > began ? total + (now - began) : total;
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    if ((state & waits) == 0) return state;
+    // of 63 bits; below zero where `now` is older than the wait
+    const std::int64_t total = static_cast<std::int64_t>((state + now) << 1) / 2;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, total));
   }
 
  private:
-  std::atomic<std::uint64_t> total_{0}, since_{0};
+  static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
+  // The total; during a wait the top bit, and the total less the time of its begin: one word, so that who
+  // looks sees both.
+  std::atomic<std::uint64_t> state_{0};
 };
 
 /// A worker's wait for room: since when, and how long the consumer had waited by then.

@@ -92,7 +92,8 @@ void refuse_packed_lines(bytes_view all) {
   if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
       (format == "lzip" && !rest.starts_with('\1')))
     return;
-  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<", ">(...)))"))
+  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<",
+                                               ">(...))), which is in <penstock/source/unpacked.hpp>"))
       .at_offset(0);
 }
 
@@ -199,16 +200,19 @@ class line_source {
       const auto object = static_cast<object_id>(i);
       const object_signature signature = session.signature(object);
       const bytes_view all = session.view(object, 0, signature.size);
+      detail::line_table& table = known->tables[i];
+      std::uint64_t content = 0;
       try {
         detail::refuse_packed_lines(all);
+        table = detail::line_table(text_of(all));
+        content = detail::hash_words(detail::hash_of_file(session, object, signature.size) ^ table.count,
+                                     table.begins);
+        penstock::confirm(session, object);
       } catch (error& e) {
+        penstock::confirm(session, object);
         e.in_file(names[i]);
         throw;
       }
-      detail::line_table& table = known->tables[i];
-      table = detail::line_table(text_of(all));
-      const std::uint64_t content = detail::hash_words(
-          detail::hash_of_file(session, object, signature.size) ^ table.count, table.begins);
       entries[i] = {names[i], signature.size, table.count, signature.size, content};
       known->objects[i] = object;
       known->signatures[i] = signature;

@@ -38,7 +38,8 @@ struct npz_files : row_files<T, Storage> {
       try {
         return stored_npy<T>::find(session, object, member.begin, member.size);
       } catch (error& e) {
-        e.within(detail::text({"the array '", name, "'"}), member.begin);
+        // storage says where in the file itself
+        if (e.file().empty()) e.within(detail::text({"the array '", name, "'"}), member.begin);
         throw;
       }
     });

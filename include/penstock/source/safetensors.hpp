@@ -78,7 +78,7 @@ template <class Session>
         known += ", ...";
         break;
       }
-      known.append(known.empty() ? "" : ", ").append(other);
+      known.append(known.empty() ? "" : ", ").append(other.substr(0, 80));
     }
     throw error(errc::missing, {"the safetensors file has no tensor '", name, "'; it has: ", known})
         .at_offset(8);

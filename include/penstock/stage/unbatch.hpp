@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include <cstddef>
 #include <iterator>
@@ -28,7 +29,7 @@ std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
       throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
-    return static_cast<std::size_t>(v.shape()[0]);
+    return static_cast<std::size_t>(rows_of(v.shape()));
   } else {
     return v.size();
   }
@@ -55,7 +56,8 @@ struct row_of<record<Fields...>> {
 /// a record of equally long ones a record per row. Made by `unbatch`.
 ///
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// Rows of a record that differ in number are `errc::shape`. Cost: a copy of each row where it lands.
+/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^20 rows that are empty,
+/// which takes no bytes, is `errc::limit`. Cost: a copy of each row where it lands.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {

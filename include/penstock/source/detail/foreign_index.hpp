@@ -59,7 +59,7 @@ struct disagreement {
 template <class = void>
 class basic_dali_lines {
  public:
-  explicit basic_dali_lines(std::string_view text) : rest_(text) {
+  basic_dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
     if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
@@ -111,7 +111,12 @@ class basic_dali_lines {
       }
       if (m.data % block_size != 0 || m.data == 0)
         disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size)
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree("has a member in line " + std::to_string(line_) + " that ends at " + std::to_string(m.data) +
+                 " + " + std::to_string(m.size) + ", and the shard has " + std::to_string(shard_size_) +
+                 " bytes");
+      // with its header in between; so a shard bounds how many there are
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
         disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
       members_.push_back(m);
     }
@@ -119,6 +124,7 @@ class basic_dali_lines {
   }
 
   std::string_view rest_;
+  std::uint64_t shard_size_;
   std::uint64_t line_ = 0;
   bool named_ = false;
   std::vector<foreign_member> members_;
@@ -133,14 +139,7 @@ class foreign_check {
       : session_(session), id_(id), shard_(shard) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text);
-    for (const foreign_member& m : lines.members()) {
-      if (m.data > shard_.size || m.size > shard_.size - m.data) {
-        disagree("has a member in line " + std::to_string(m.line) + " that ends at " +
-                 std::to_string(m.data) + " + " + std::to_string(m.size) + ", and the shard has " +
-                 std::to_string(shard_.size) + " bytes");
-      }
-    }
+    const dali_lines lines(text, shard_.size);
     if (lines.named()) {
       by_names(lines.members());
     } else {
@@ -292,9 +291,12 @@ template <storage_session Session>
   const object_signature signature = session.signature(id);
   std::optional<buffer> bytes;
   try {
-    bytes = read_whole_file(path);
+    // what is said of a member takes less than its headers in the shard, its name twice
+    bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
   } catch (const error& e) {
-    throw error(errc::missing, both + " cannot be used: " + std::string(e.message())).in_file(shard);
+    throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                both + " cannot be used: " + std::string(e.message()))
+        .in_file(shard);
   }
   try {
     foreign_check<Session> check(session, id, signature);

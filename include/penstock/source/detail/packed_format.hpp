@@ -25,11 +25,11 @@ struct packed_format {
   return {};
 }
 
-/// One sentence for a shard that is packed in a way that the caller was not told of: what to write to read
+/// One sentence for a file that is packed in a way that the caller was not told of: what to write to read
 /// it. `before` and `after` stand around the unpacker's name.
 [[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
                                                std::string_view after) {
-  std::string text = "the shard is compressed with " + std::string(format);
+  std::string text = "the file is compressed with " + std::string(format);
   const packed_format row = packed_format_of(format);
   if (row.format.empty())
     return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";

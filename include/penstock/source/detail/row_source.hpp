@@ -163,7 +163,8 @@ class row_source {
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
   /// The shape of a row: that of the files without their first length.
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
-  /// Of each file's name, size, rows and first and last 4 KiB.
+  /// Of each file's name, size, rows and first and last 4 KiB, and of the array's name where files have
+  /// several.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ known_->mark());
   }

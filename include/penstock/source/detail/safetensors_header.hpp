@@ -160,7 +160,8 @@ class safetensors_reader {
   enum class place { outside, names, metadata, tensor, shape, offsets };
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, {"the tensor '", name_, "' in the header of the safetensors file ", what})
+    throw error(errc::format, {"the tensor '", std::string_view(name_).substr(0, 80),
+                               "' in the header of the safetensors file ", what})
         .at_offset(8);
   }
   bool unexpected() const {
@@ -173,7 +174,7 @@ class safetensors_reader {
   void finish() {
     if (seen_ != 7 || offsets_ != 2) unexpected();
     const std::uint64_t bits = safetensors_bits(now_.dtype);
-    if (bits == 0) fail("is of dtype '" + now_.dtype + "', which the format does not have");
+    if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
     if (end_ < now_.begin) fail("ends before it begins");
     std::uint64_t size = bits;  // of all elements, in bits
     for (const std::uint64_t length : now_.shape) {
@@ -239,9 +240,9 @@ class safetensors_reader {
   std::uint64_t end = 0;
   for (const auto& [begin, name] : order) {
     if (begin != end)
-      throw error(errc::format,
-                  {"the tensor '", *name, "' begins at ", begin, " of the safetensors data, and ",
-                   "what is before it ends at ", end, ": ", begin < end ? "they overlap" : "there is a gap"})
+      throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
+                                 " of the safetensors data, and ", "what is before it ends at ", end, ": ",
+                                 begin < end ? "they overlap" : "there is a gap"})
           .at_offset(8);
     end += header.tensors.find(*name)->second.bytes;
   }

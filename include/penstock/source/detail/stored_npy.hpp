@@ -71,7 +71,7 @@ class stored_npy {
     const std::string descr(header.descr);
     if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
       throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", npy_kind<T>, sizeof(T),
-                                 "' was asked for; see npy_rows<T>"})
+                                 "' was asked for"})
           .at_offset(8);
     if (header.shape.rank() == 0)
       throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);

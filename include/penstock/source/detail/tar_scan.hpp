@@ -74,7 +74,9 @@ void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
     std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
     if (!packed_format_of(compressed).format.empty())
-      advice += " for copies in which samples can be reached, or use webdataset_stream to read it forward";
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
     throw error(errc::format, advice).at_offset(0);
   }
   member_walk<header_reader<Session>> walk(in);

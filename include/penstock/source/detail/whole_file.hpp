@@ -81,8 +81,12 @@ template <class = void>
                                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
                                      std::string_view what = "a file") {
   const regular_file file(path);
-  if (file.size() > most)
-    throw error(errc::limit, {what, " may not have more than ", most / 1_MiB, " MiB"}).in_file(path);
+  if (file.size() > most) {
+    const bool round = most % 1_MiB == 0;
+    throw error(errc::limit,
+                {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
+        .in_file(path);
+  }
   buffer bytes(static_cast<std::size_t>(file.size()));
   file.read(bytes.span());
   return bytes;

@@ -46,7 +46,7 @@ class zip_directory {
       if (e.name == name) once(found, e);
       if (e.name == with_suffix) once(other, e);
       if (known.size() < 100)
-        known.append(known.empty() ? "" : ", ").append(name_of(e));
+        known.append(known.empty() ? "" : ", ").append(name_of(e).substr(0, 80));
       else if (!known.ends_with(", ..."))
         known += ", ...";
     }
@@ -111,6 +111,10 @@ class zip_directory {
       throw error(errc::format, {"the zip archive says that its ", entries_, " entries take ", size_,
                                  " bytes from ", begin_, " on, which is not in front of its end record at ",
                                  until, "; copy the file again"})
+          .at_offset(end);
+    if (entries_ != 0 && begin_ < local_size)
+      throw error(errc::format, {"the zip archive's directory begins at ", begin_,
+                                 ", and there is no room in front of it for a member"})
           .at_offset(end);
     if (size_ > longest_directory)
       throw error(errc::limit,
