@@ -1,19 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The codec npy, and rows of npy files: [type][bytes of a first file, 16 bits][first file][second file]
+// The codec npy, its arrays in batches and taken apart, and rows of npy files: [type][bytes of a first file,
+// 16 bits][first file][second file]
 
 #include <penstock/codec/npy.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
 #include <penstock/source/npy_rows.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/unbatch.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/fuzz.hpp"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 using namespace penstock_fuzz;
 namespace ps = penstock;
 
 namespace {
+
+/// Batches of both files' arrays, and their rows.
+template <class T>
+void through_pipelines(ps::bytes_view first, ps::bytes_view second) {
+  const auto arrays =
+      ps::from(std::vector{std::string(ps::text_of(first)), std::string(ps::text_of(second))}) |
+      ps::decode<ps::npy<T>>;
+  outcome([&] {
+    for (auto&& b : arrays | ps::batch(2, ps::pad_to_longest) | ps::workers(0)) {
+      const auto view = b.values();
+      std::uint64_t rows = 0;
+      for (const std::uint64_t length : view.lengths()) rows += length;
+      must(static_cast<std::uint64_t>(std::count(view.mask().begin(), view.mask().end(), 1)) == rows,
+           "the mask has as many rows as the arrays");
+      const std::uint64_t row = view.shape().drop_front().drop_front().elements();
+      must(rows * row * sizeof(T) <= first.size() + second.size(),
+           "arrays in a batch are within their files");
+      touch({reinterpret_cast<const std::byte*>(view.values().data()), view.shape().elements() * sizeof(T)});
+    }
+  });
+  outcome([&] {
+    std::uint64_t bytes = 0;
+    for (auto&& b : arrays | ps::unbatch | ps::batch(64, ps::ragged) | ps::workers(0)) {
+      const auto values = b.values().values();
+      touch({reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)});
+      bytes += values.size() * sizeof(T);
+    }
+    must(bytes <= first.size() + second.size(), "rows of arrays are within their files");
+  });
+}
 
 template <class T>
 void read(ps::bytes_view first, ps::bytes_view second) {
@@ -30,6 +69,7 @@ void read(ps::bytes_view first, ps::bytes_view second) {
     const auto again = ps::npy_bytes<T>(array.shape(), {view.data(), static_cast<std::size_t>(elements)});
     const auto copy = ps::npy<T>{}.decode(ps::bytes_view(again), scratch);
     must(copy.shape() == array.shape(), "what is written has the same shape");
+    through_pipelines<T>(first, second);
   });
   outcome([&] {
     const auto rows = ps::npy_rows<T>(ps::memory_files().add_view("a", first).add_view("b", second));

@@ -197,6 +197,8 @@ void arrays(folder& out) {
     add(1, npy_file<std::uint8_t>(shape));
     add(3, npy_file<std::int64_t>(shape));
   }
+  for (const unsigned bits : {16u, 33u, 62u})
+    add(1, npy_file<std::uint8_t>(ps::extents(std::uint64_t{1} << bits, 0)));
   for (const char* literal :
        {"{'descr': '>f4', 'fortran_order': True, 'shape': (2, 1L), }",
         "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",

@@ -720,9 +720,9 @@ class extents {
 
 namespace detail {
 /// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
-/// number of them: more than 2^20 of those are `errc::limit`.
+/// number of them: more than 2^16 of those are `errc::limit`.
 [[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t most_empty_rows = 1'048'576;
+  constexpr std::uint64_t most_empty_rows = 65'536;
   if (shape[0] > most_empty_rows && shape.elements() == 0)
     throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
                               most_empty_rows, " rows"});
@@ -28551,7 +28551,7 @@ struct row_of<record<Fields...>> {
 /// a record of equally long ones a record per row. Made by `unbatch`.
 ///
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^20 rows that are empty,
+/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^16 rows that are empty,
 /// which takes no bytes, is `errc::limit`. Cost: a copy of each row where it lands.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3

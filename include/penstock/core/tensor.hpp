@@ -80,9 +80,9 @@ class extents {
 
 namespace detail {
 /// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
-/// number of them: more than 2^20 of those are `errc::limit`.
+/// number of them: more than 2^16 of those are `errc::limit`.
 [[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t most_empty_rows = 1'048'576;
+  constexpr std::uint64_t most_empty_rows = 65'536;
   if (shape[0] > most_empty_rows && shape.elements() == 0)
     throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
                               most_empty_rows, " rows"});

@@ -56,7 +56,7 @@ struct row_of<record<Fields...>> {
 /// a record of equally long ones a record per row. Made by `unbatch`.
 ///
 /// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^20 rows that are empty,
+/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^16 rows that are empty,
 /// which takes no bytes, is `errc::limit`. Cost: a copy of each row where it lands.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
