@@ -33,6 +33,10 @@ else()
   endif()
   if(PENSTOCK_TEST_UNITY) # a test may name what another one has as a global
     target_compile_options(penstock_dev_flags INTERFACE -Wno-shadow)
+    # a test is an included file there, whose unnamed namespace GCC takes for a header's
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(penstock_dev_flags INTERFACE -Wno-subobject-linkage)
+    endif()
   endif()
   if(PENSTOCK_SANITIZE)
     target_compile_options(
