@@ -44,8 +44,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   dataset.write("other.json", in.rest());
   const std::string path = (dataset.where / "shardindex.json").string();
   outcome([&] {
-    std::vector<ps::detail::wids_shard> said;
-    ps::detail::wids_reader(path).read(said);
+    ps::detail::wids_listing listing;
+    ps::detail::wids_reader(path).read(listing);
+    const std::vector<ps::detail::wids_shard>& said = listing.shards;
     for (const ps::detail::wids_shard& one : said) touch(one.path);
     const auto shards = ps::wids(path, {.index = ps::index_policy::transient});
     must(shards.manifest().shards().size() == said.size(), "as many shards as are listed");
