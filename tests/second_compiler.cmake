@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# PENSTOCK_SECOND_COMPILER reads every test and example without a warning; no object file is made. The preset
-# `clang` builds and runs them instead.
+# PENSTOCK_SECOND_COMPILER reads every test, example and fuzzer without a warning; no object file is made. The
+# preset `clang` builds and runs tests and examples instead.
 
 get_filename_component(second_name ${PENSTOCK_SECOND_COMPILER} NAME)
 set(second_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only)
-set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR})
+set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/fuzz)
 get_target_property(catch_includes Catch2::Catch2 INTERFACE_INCLUDE_DIRECTORIES)
 foreach(directory IN LISTS catch_includes)
   if(NOT directory STREQUAL "/usr/include") # named once more, it would hide the compiler's own order
@@ -38,9 +38,9 @@ foreach(directory IN LISTS cuda_includes)
 endforeach()
 list(APPEND test_files device/cuda.test.cpp)
 
-file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
 set(sources "")
-foreach(file IN LISTS examples)
+foreach(file IN LISTS programs)
   penstock_buildable(${file} buildable)
   if(buildable)
     list(APPEND sources ${file})
@@ -52,7 +52,7 @@ foreach(file IN LISTS absolute_test_files sources all_headers_file)
   string(REPLACE ${PROJECT_BINARY_DIR}/ "" short ${file})
   string(REPLACE ${PROJECT_SOURCE_DIR}/ "" short ${short})
   string(REGEX REPLACE "^tests/" "" short ${short})
-  string(REGEX REPLACE "(\\.test)?\\.cpp$" "" short ${short})
+  string(REGEX REPLACE "(\\.(test|fuzz))?\\.cpp$" "" short ${short})
   add_test(NAME ${second_name}/${short} COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${includes}
                                                 ${file})
   set_tests_properties(${second_name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 300)
