@@ -23119,6 +23119,22 @@ template <std::unsigned_integral N>
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/name_list.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Adds a name from a file to a list for a message, which stays short whatever the file has.
+inline void list_name(std::string& list, std::string_view name) {
+  if (list.size() < 100)
+    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
+  else if (!list.ends_with(", ..."))
+    list += ", ...";
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/zip_directory.hpp
 
 namespace penstock::inline v0_1 {
@@ -23153,10 +23169,7 @@ class zip_directory {
       const entry e = entry_at(all, at);
       if (e.name == name) once(found, e);
       if (e.name == with_suffix) once(other, e);
-      if (known.size() < 100)
-        known.append(known.empty() ? "" : ", ").append(name_of(e).substr(0, 80));
-      else if (!known.ends_with(", ..."))
-        known += ", ...";
+      list_name(known, name_of(e));
     }
     if (at != size_)
       throw error(errc::format, {"the zip archive's directory has ", size_ - at,

@@ -608,13 +608,7 @@ template <class Session>
   const auto found = header.tensors.find(name);
   if (found == header.tensors.end()) {
     std::string known;
-    for (const auto& [other, entry] : header.tensors) {
-      if (known.size() > 100) {
-        known += ", ...";
-        break;
-      }
-      known.append(known.empty() ? "" : ", ").append(other.substr(0, 80));
-    }
+    for (const auto& [other, entry] : header.tensors) list_name(known, other);
     throw error(errc::missing, {"the safetensors file has no tensor '", name, "'; it has: ", known})
         .at_offset(8);
   }

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 #include <penstock/source/detail/yaml_document.hpp>
 #include <penstock/source/manifest.hpp>
@@ -59,13 +60,7 @@ class energon_reader {
     const yaml_node* const wanted = parts.find(part);
     if (wanted == nullptr) {
       std::string known;
-      for (const std::string& name : parts.keys) {
-        if (known.size() >= 100) {
-          known += ", ...";
-          break;
-        }
-        known.append(known.empty() ? "" : ", ").append(name.substr(0, 80));
-      }
+      for (const std::string& name : parts.keys) list_name(known, name);
       throw error(errc::missing, {"the dataset has no part '", part, "'; it has: ", known}).in_file(path_);
     }
     for (const std::string& name : names(*wanted, "split_parts", counts.size() + 1'000)) {

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/detail/little_endian.hpp>
+#include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/storage/concepts.hpp>
 
@@ -45,10 +46,7 @@ class zip_directory {
       const entry e = entry_at(all, at);
       if (e.name == name) once(found, e);
       if (e.name == with_suffix) once(other, e);
-      if (known.size() < 100)
-        known.append(known.empty() ? "" : ", ").append(name_of(e).substr(0, 80));
-      else if (!known.ends_with(", ..."))
-        known += ", ...";
+      list_name(known, name_of(e));
     }
     if (at != size_)
       throw error(errc::format, {"the zip archive's directory has ", size_ - at,
