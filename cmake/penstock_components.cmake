@@ -47,6 +47,34 @@ function(penstock_optional_component component)
   endif()
 endfunction()
 
+# penstock_compiled_library()
+#
+# penstock::compiled: a static library with the bodies (*.ipp) of penstock::core, one source for each room. It
+# is built with PENSTOCK_COMPILED, and so is whoever links it.
+function(penstock_compiled_library)
+  add_library(penstock_compiled STATIC)
+  add_library(penstock::compiled ALIAS penstock_compiled)
+  get_target_property(files penstock_core HEADER_SET)
+  list(FILTER files INCLUDE REGEX "[.]ipp$")
+  set(rooms "")
+  foreach(file IN LISTS files)
+    cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/include)
+    string(REGEX REPLACE "^penstock/([^/]*)/.*" "\\1" room ${file})
+    list(APPEND rooms ${room})
+    string(APPEND text_of_${room} "#include <${file}>\n")
+  endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room IN LISTS rooms)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/compiled/${room}.cpp CONTENT "${text_of_${room}}" @ONLY)
+    target_sources(penstock_compiled PRIVATE ${PROJECT_BINARY_DIR}/compiled/${room}.cpp)
+  endforeach()
+  target_link_libraries(penstock_compiled PUBLIC penstock::core)
+  target_compile_definitions(penstock_compiled PUBLIC PENSTOCK_COMPILED)
+  set_target_properties(
+    penstock_compiled PROPERTIES EXPORT_NAME compiled OUTPUT_NAME penstock POSITION_INDEPENDENT_CODE ON)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS compiled)
+endfunction()
+
 # penstock_buildable(<source> <variable>): is every component that the source includes enabled?
 #
 # A source file says what it needs by what it includes; there is no second list to keep.

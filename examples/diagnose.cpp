@@ -11,7 +11,7 @@
 //
 // Ends with 1 where a verdict is not the one that was meant.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include "arguments.hpp"
 

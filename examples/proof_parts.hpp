@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/inspection/prove.hpp>
 #include <penstock/order/world.hpp>
-#include <penstock/run/proof.hpp>
 
 #include <algorithm>
 #include <cstdint>

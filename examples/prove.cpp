@@ -14,7 +14,7 @@
 // Exits with 1 where something does not hold. Reads indexes, no sample. A plan with other order stages calls
 // ps::prove and ps::for_each_consumed itself, as is done here.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <algorithm>
 #include <chrono>

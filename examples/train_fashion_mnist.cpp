@@ -12,7 +12,7 @@
 #include <penstock/observe/progress.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/machine.hpp>
+#include <penstock/run/engine/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -3,7 +3,7 @@
 // DALI's and Energon's indexes, with their shards: [1 put checksums right, 2 Energon][bytes of index, 16
 // bits][index][archive]
 
-#include <penstock/source/detail/foreign_index.hpp>
+#include <penstock/source/tar/foreign_index.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/fuzz.hpp"

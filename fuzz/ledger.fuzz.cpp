@@ -2,9 +2,9 @@
 
 // The lines of a ledger of bad samples, which are read, and proved for a plan: [text]
 
+#include <penstock/inspection/ledger_proof.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/bad_tally.hpp>
-#include <penstock/run/ledger_proof.hpp>
+#include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>

@@ -14,8 +14,8 @@
 #include <penstock/codec/unpack_zstd.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/run/state.hpp>
-#include <penstock/source/detail/index_builder.hpp>
 #include <penstock/source/idx_gz.hpp>
+#include <penstock/source/tar/index_builder.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/raw_tar.hpp"

@@ -3,7 +3,7 @@
 """Writes single_include/penstock/: one file for everything that needs the standard library alone, and one
 small file for each optional component, which expects the first beside it.
 
-Depth first from penstock/penstock.hpp, each header once, standard includes sorted at the top. What components
+Depth first from penstock/all.hpp, each header once, standard includes sorted at the top. What components
 need and needs no library itself stands in the first file too, so that no two define it. The same tree gives
 the same bytes: no date, no commit. `--check` compares with what is committed and writes
 nothing.
@@ -34,6 +34,10 @@ class Amalgamation:
             sys.exit(f"amalgamate: penstock/{name} is included, but not there")
         body, depth = [], 0
         lines = (PENSTOCK / name).read_text(encoding="utf-8").splitlines()
+        bodies = name.replace(".hpp", ".ipp")
+        has_bodies = bodies != name and (PENSTOCK / bodies).exists()
+        if has_bodies:
+            lines = lines[:-3]  # they follow here
         for line in without_guard(lines):
             if line in (LICENCE, "#pragma once"):
                 continue
@@ -50,6 +54,8 @@ class Amalgamation:
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(body)).strip("\n")
         if text and not is_umbrella(name):
             self.bodies.append(f"// ---- penstock/{name}\n\n{text}\n")
+        if has_bodies:
+            self.visit(bodies)
 
     def text(self, first_lines):
         includes = "".join(f"#include <{header}>\n" for header in sorted(self.hoisted))
@@ -88,6 +94,7 @@ def generate():
     note = "// Made by tools/amalgamate.py from include/penstock; do not edit."
 
     everything = Amalgamation()
+    everything.visit("all.hpp")
     everything.visit("penstock.hpp")
     optional = {}
     for header in headers():
@@ -98,7 +105,7 @@ def generate():
         part = Amalgamation(everything.seen)
         for name in names:
             if name in everything.seen:
-                sys.exit(f"amalgamate: penstock.hpp reaches {name}, which needs penstock::{component}")
+                sys.exit(f"amalgamate: all.hpp reaches {name}, which needs penstock::{component}")
             part.visit(name)
         reached |= part.seen
     for name in sorted(reached):
@@ -119,7 +126,7 @@ def generate():
     # A detail header may be there for an optional component alone, without needing the library itself.
     for name in (relative(header) for header in headers()):
         if name not in reached:
-            sys.exit(f"amalgamate: penstock.hpp does not reach {name}")
+            sys.exit(f"amalgamate: all.hpp does not reach {name}")
     return result
 
 

@@ -9,7 +9,7 @@ A header belongs to the component that its __has_include guard names, and to cor
 import re
 import sys
 
-from source_tree import PENSTOCK, component_of, finish, headers, includes, relative
+from source_tree import PENSTOCK, bodies, component_of, finish, headers, includes, relative
 
 LISTS = PENSTOCK / "CMakeLists.txt"
 BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*?)(?=\n\s*LINKS)", re.DOTALL)
@@ -18,9 +18,24 @@ BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*
 def wanted():
     """component -> its headers, as the tree has it."""
     result = {}
-    for header in headers():
+    for header in sorted(headers() + bodies()):
         result.setdefault(component_of(header), []).append(relative(header))
     return result
+
+
+def body_faults():
+    """What is wrong with the pairs `x.hpp` and `x.ipp`."""
+    for body in bodies():
+        name = relative(body)
+        header = name.replace(".ipp", ".hpp")
+        tail = f"#ifndef PENSTOCK_COMPILED\n#include <penstock/{name}>\n#endif\n"
+        if not (PENSTOCK / header).exists():
+            yield f"{name}: there is no {header}"
+        elif not (PENSTOCK / header).read_text(encoding="utf-8").endswith(tail):
+            yield f"{header} does not end with the three lines that include its bodies"
+        listed = [what for _, _, what in includes(body)]
+        if listed[:1] != [f"penstock/{header}"]:
+            yield f"{name} does not include {header} first"
 
 
 def main():
@@ -46,9 +61,11 @@ def main():
         if len(listed) != len(set(listed)):
             faults.append(f"{component}: a header is listed twice")
 
+    faults += body_faults()
+
     # A header that includes an optional one is optional itself, and says so.
-    of = {relative(header): component_of(header) for header in headers()}
-    for header in headers():
+    of = {relative(header): component_of(header) for header in headers() + bodies()}
+    for header in headers() + bodies():
         name = relative(header)
         for number, _, what in includes(header):
             target = what.removeprefix("penstock/")
@@ -57,7 +74,7 @@ def main():
             elif what.startswith("penstock/") and of[target] not in ("core", of[name]):
                 faults.append(f"{name}:{number}: includes {what} of penstock::{of[target]} without its guard")
 
-    finish("check_headers", faults, f"{len(of)} headers in {len(lists)} components")
+    finish("check_headers", faults, f"{len(of)} headers and files of bodies in {len(lists)} components")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ third-party one.
 
 import pathlib
 
-from source_tree import ROOMS, ROOT, component_of, finish, headers, includes
-from source_tree import is_detail, is_umbrella, relative, room_of
+from source_tree import ROOMS, ROOT, bodies, component_of, finish, headers, includes
+from source_tree import floor_of, is_detail, is_umbrella, relative, room_of
 
 HEAVY = {"iostream", "regex", "ranges", "functional", "format", "filesystem"}
 
@@ -42,13 +42,13 @@ def rows(name):
 
 def allowed(edges, source, target):
     """May a header of penstock/ include another one?"""
-    here, there = room_of(source), room_of(target)
     if is_umbrella(source):
-        # <room>.hpp gathers its room, penstock.hpp everything
-        return pathlib.PurePath(source).stem in (there, "penstock")
+        # <room>.hpp gathers its room, penstock.hpp and all.hpp what programs use
+        return pathlib.PurePath(source).stem in (room_of(target), "penstock", "all")
+    here, there = floor_of(source), floor_of(target)
     if here == there:
         return True
-    if is_umbrella(target) or is_detail(target):
+    if is_umbrella(target) or (is_detail(target) and room_of(source) != room_of(target)):
         return False
     return any(edge in edges.get(here, ()) for edge in ("*", there, target))
 
@@ -87,8 +87,10 @@ def main():
             exceptions[(parts[0], parts[1])] = parts[2]
 
     graph = {}
-    for header in headers():
+    for header in headers() + bodies():
         name = relative(header)
+        # what the bodies include, their header does; the header alone includes the bodies
+        node = name.replace(".ipp", ".hpp")
         if not is_umbrella(name) and room_of(name) not in ROOMS:
             faults.append(f"{name}: '{room_of(name)}' is not a room")
         for number, opening, what in includes(header):
@@ -97,13 +99,17 @@ def main():
                 faults.append(f'{where}: "{what}" must be included as <penstock/...>')
             elif what.startswith("penstock/"):
                 target = what.removeprefix("penstock/")
-                graph.setdefault(name, []).append(target)
+                if node == target.replace(".ipp", ".hpp"):
+                    continue
+                if target.endswith(".ipp"):
+                    faults.append(f"{where}: {target} belongs to its header alone")
+                graph.setdefault(node, []).append(target)
                 if allowed(edges, name, target):
                     continue
-                if (name, target) in exceptions:
-                    used.add((name, target))
+                if (node, target) in exceptions:
+                    used.add((node, target))
                 else:
-                    faults.append(f"{where}: {room_of(name) or name} may not include {target}")
+                    faults.append(f"{where}: {floor_of(name) or name} may not include {target}")
             elif what in STANDARD:
                 if room_of(name) == "core" and what in HEAVY:
                     faults.append(f"{where}: <{what}> is too heavy for core")

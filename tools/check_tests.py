@@ -24,11 +24,11 @@ def main():
             faults.append(f"{test} does not include <penstock/{name}>")
     stems = {}
     for test in sorted((ROOT / "tests").rglob("*.test.cpp")):
-        stems.setdefault((test.parent.name, test.name.lower()), []).append(test.name)
+        stems.setdefault((test.relative_to(ROOT / "tests").parts[0], test.name.lower()), []).append(test.name)
         text = test.read_text(encoding="utf-8")
         if not re.search(r"^(TEMPLATE_\w*)?TEST_CASE\w*\(|^TEMPLATE_\w*TEST\w*\(", text, re.MULTILINE):
             faults.append(f"{test.relative_to(ROOT).as_posix()} has no TEST_CASE, so nothing of it would run")
-    faults += [f"file names that differ in case only: {names}" for names in stems.values() if len(names) > 1]
+    faults += [f"file names of one room that differ in case at most: {names}" for names in stems.values() if len(names) > 1]
     finish("check_tests", faults, f"{count} headers")
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Each penstock/<room>.hpp includes every header of its room that needs no third-party library, and nothing
-else; penstock/penstock.hpp includes the umbrellas of all rooms.
+else; penstock/all.hpp includes the umbrellas of all rooms. penstock/penstock.hpp is written by hand: headers that
+most programs use, sorted, each for everybody and needing the standard library alone.
 
 `--write` brings the umbrellas up to date.
 """
@@ -22,7 +23,7 @@ def wanted():
         if is_umbrella(name) or is_detail(name) or component_of(header) != "core":
             continue
         result.setdefault(f"{room_of(name)}.hpp", []).append(f"penstock/{name}")
-    result["penstock.hpp"] = [f"penstock/{room}.hpp" for room in sorted(ROOMS) if f"{room}.hpp" in result]
+    result["all.hpp"] = [f"penstock/{room}.hpp" for room in sorted(ROOMS) if f"{room}.hpp" in result]
     return result
 
 
@@ -47,11 +48,20 @@ def main():
             faults.append(f"{name} does not include {missing}")
         for extra in sorted(set(listed) - set(expected)):
             faults.append(f"{name} includes {extra}, which does not belong there")
+    listed = [what for _, _, what in includes(PENSTOCK / "penstock.hpp")]
+    if listed != sorted(set(listed)):
+        faults.append("penstock.hpp does not list each header once, sorted")
+    for what in listed:
+        name = what.removeprefix("penstock/")
+        if not (PENSTOCK / name).exists():
+            faults.append(f"penstock.hpp includes {what}, which is not there")
+        elif is_detail(name) or name == "all.hpp" or component_of(PENSTOCK / name) != "core":
+            faults.append(f"penstock.hpp includes {what}, which is not for everybody")
     for header in headers():
         name = relative(header)
-        if is_umbrella(name) and name not in umbrellas:
+        if is_umbrella(name) and name not in umbrellas and name != "penstock.hpp":
             faults.append(f"{name} belongs to no room")
-    finish("check_umbrellas", faults, f"{len(umbrellas)} umbrellas")
+    finish("check_umbrellas", faults, f"{len(umbrellas) + 1} umbrellas")
 
 
 if __name__ == "__main__":

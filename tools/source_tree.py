@@ -8,7 +8,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 PENSTOCK = INCLUDE / "penstock"
-ROOMS = ("core", "order", "storage", "codec", "source", "stage", "run", "device", "observe", "integration")
+ROOMS = ("core", "order", "storage", "codec", "source", "stage", "evaluation", "run", "inspection", "device",
+         "observe", "integration")
+# Folders of a room that only the room itself sees, as it sees its detail folder.
+INNER = ("source/tar",)
 
 INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GUARD = re.compile(r'#error "penstock/\S+ needs .*: link penstock::(\w+)"')
@@ -24,9 +27,20 @@ def headers():
     return sorted(p for p in PENSTOCK.rglob("*.hpp"))
 
 
+def bodies():
+    """Every file of bodies that the headers declare, sorted by its path."""
+    return sorted(p for p in PENSTOCK.rglob("*.ipp"))
+
+
 def room_of(name):
     """The room of `stage/batch.hpp`; None for the umbrellas beside the rooms."""
     return name.split("/")[0] if "/" in name else None
+
+
+def floor_of(name):
+    """The folder of `run/engine/ring.hpp`, which is a room of its own for what may be included; a detail folder
+    belongs to the folder that it stands in."""
+    return "/".join(part for part in name.split("/")[:-1] if part != "detail") or None
 
 
 def is_umbrella(name):
@@ -34,7 +48,7 @@ def is_umbrella(name):
 
 
 def is_detail(name):
-    return "/detail/" in name
+    return "/detail/" in name or name.startswith(tuple(f"{folder}/" for folder in INNER))
 
 
 def component_of(path):

@@ -8,8 +8,8 @@
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/device/host.hpp>
-#include <penstock/run/chain.hpp>
-#include <penstock/run/engine.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/run/engine/engine.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -5,7 +5,7 @@
 
 #include "../reference/made_up_shards.hpp"
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // Two damaged samples among a thousand: one run leaves holes for them, another takes other samples, and a
 // ledger says which they were.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include "made_up_shards.hpp"
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -2,7 +2,7 @@
 
 // A damaged sample among good ones: all batches before it are delivered, then one line says what and where.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <cstddef>
 #include <cstdint>

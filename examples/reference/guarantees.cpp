@@ -2,10 +2,10 @@
 
 // What a pipeline still promises is in its type: to be asked, to be demanded, and to be printed.
 
+#include <penstock/inspection/describe.hpp>
+#include <penstock/inspection/peek.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/describe.hpp>
-#include <penstock/run/peek.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>

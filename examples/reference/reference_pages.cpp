@@ -2,7 +2,7 @@
 //
 // The examples of docs/reference, one a room. Everything checks itself.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <chrono>
 #include <cstddef>

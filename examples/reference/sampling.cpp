@@ -3,7 +3,7 @@
 // Parts of a dataset: training and validation by patient, classes balanced, draws by weight. What has to be
 // known of each sample is computed once and kept in a file beside the shards. Everything checks itself.
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,10 +4,12 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/open_sample.hpp>
@@ -21,5 +23,4 @@
 #include <penstock/core/record.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/core/version.hpp>

@@ -3,16 +3,16 @@
 
 /// Everything of the room `order`: which sample is next.
 
-#include <penstock/order/chain.hpp>
 #include <penstock/order/class_balanced.hpp>
+#include <penstock/order/compat/distributed_sampler.hpp>
+#include <penstock/order/compat/mosaic.hpp>
+#include <penstock/order/compat/mosaic_options.hpp>
+#include <penstock/order/compat/mosaic_resampled.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
-#include <penstock/order/distributed_sampler.hpp>
 #include <penstock/order/fold.hpp>
 #include <penstock/order/mixture.hpp>
-#include <penstock/order/mosaic.hpp>
-#include <penstock/order/mosaic_options.hpp>
-#include <penstock/order/mosaic_resampled.hpp>
+#include <penstock/order/order_chain.hpp>
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/sample_list.hpp>

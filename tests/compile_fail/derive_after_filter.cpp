@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: derive wants the samples as the source has them
 
-#include <penstock/run/derive.hpp>
+#include <penstock/inspection/derive.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>

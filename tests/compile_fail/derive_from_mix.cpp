@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: have other numbers in other epochs; derive from each source
 
+#include <penstock/inspection/derive.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/derive.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/from.hpp>
 

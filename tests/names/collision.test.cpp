@@ -45,7 +45,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/penstock.hpp>
+#include <penstock/all.hpp>
 
 #include "support/catch.hpp"
 #include "support/raw_tar.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <penstock/inspection/derive.hpp>
 #include <penstock/order/class_balanced.hpp>
 #include <penstock/order/split.hpp>
 #include <penstock/order/subset.hpp>
-#include <penstock/run/derive.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -2,8 +2,8 @@
 
 #include <penstock/run/lockfree.hpp>
 
+#include <penstock/inspection/describe.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/describe.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>

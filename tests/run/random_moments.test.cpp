@@ -9,8 +9,8 @@
 #include <penstock/device/simulated.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/payload.hpp>
-#include <penstock/run/ring.hpp>
+#include <penstock/run/block/block.hpp>
+#include <penstock/run/engine/ring.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>

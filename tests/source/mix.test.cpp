@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/codec/text.hpp>
+#include <penstock/inspection/peek.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/peek.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/from.hpp>

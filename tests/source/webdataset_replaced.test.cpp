@@ -3,9 +3,9 @@
 // A dataset of which one shard was replaced is another one, and a state of before is refused with a sentence
 // before any sample is read.
 
+#include <penstock/inspection/consumed.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/consumed.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -5,10 +5,10 @@
 #include <penstock/stage/bad_samples.hpp>
 
 #include <penstock/codec/npy.hpp>
+#include <penstock/inspection/describe.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/describe.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>

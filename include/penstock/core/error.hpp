@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/detail/exceptions.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/core/text.hpp>
 
 #include <cstddef>
 #include <cstdint>

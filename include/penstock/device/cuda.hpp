@@ -7,7 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/device/concepts.hpp>
 
 #include <cuda_runtime_api.h>

@@ -6,10 +6,10 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/run/home_process.hpp>
+#include <penstock/run/engine/home_process.hpp>
+#include <penstock/run/engine/thread.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
-#include <penstock/run/thread.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_cancellation_slot.hpp>

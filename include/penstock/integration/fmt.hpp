@@ -7,13 +7,13 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/guarantee.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/inspection/describe.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/verdict.hpp>
-#include <penstock/run/describe.hpp>
 #include <penstock/run/state.hpp>
 
 #include <fmt/format.h>

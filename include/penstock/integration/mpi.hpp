@@ -6,9 +6,9 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/evaluation/parts.hpp>
 #include <penstock/integration/detail/mpi_peers.hpp>
 #include <penstock/order/world.hpp>
-#include <penstock/run/parts.hpp>
 #include <penstock/run/state.hpp>
 
 #include <mpi.h>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/part.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/observe/concepts.hpp>
 #include <penstock/observe/detail/event_ring.hpp>
 #include <penstock/observe/detail/trace_text.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/classes.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 

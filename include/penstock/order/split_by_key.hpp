@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/kept_list.hpp>

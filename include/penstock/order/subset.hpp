@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/kept_list.hpp>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/kept_list.hpp>
-#include <penstock/order/detail/weights.hpp>
+#include <penstock/order/detail/running_weights.hpp>
 #include <penstock/order/sample_list.hpp>
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/run/ring.hpp>
+#include <penstock/run/engine/ring.hpp>
 
 #include <boost/lockfree/queue.hpp>
 

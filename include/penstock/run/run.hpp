@@ -2,13 +2,13 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/text.hpp>
-#include <penstock/run/chunk_core.hpp>
+#include <penstock/run/block/whole.hpp>
 #include <penstock/run/detail/opening.hpp>
-#include <penstock/run/direct_core.hpp>
+#include <penstock/run/hand_out/chunk_core.hpp>
+#include <penstock/run/hand_out/direct_core.hpp>
 #include <penstock/run/state.hpp>
-#include <penstock/run/whole.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 
 #include <charconv>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/detail/values_file.hpp>
 

@@ -4,9 +4,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/folder_files.hpp>
 #include <penstock/source/detail/whole_file.hpp>

@@ -3,11 +3,11 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 
 #include <atomic>
 #include <concepts>

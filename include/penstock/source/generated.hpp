@@ -2,9 +2,9 @@
 #pragma once
 
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/starts.hpp>
 

@@ -3,13 +3,13 @@
 
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/idx_file.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 

@@ -4,15 +4,15 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/detail/stored_files.hpp>
-#include <penstock/source/detail/tar_header.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/tar/tar_header.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 

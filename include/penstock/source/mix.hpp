@@ -3,10 +3,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>

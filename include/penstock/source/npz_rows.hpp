@@ -5,7 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
 #include <penstock/source/detail/zip_directory.hpp>

@@ -7,8 +7,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/row_source.hpp>

@@ -5,9 +5,9 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <algorithm>

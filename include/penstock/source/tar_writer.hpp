@@ -3,11 +3,11 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/index_builder.hpp>
-#include <penstock/source/detail/index_file.hpp>
 #include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/tar_format.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/tar/index_file.hpp>
+#include <penstock/source/tar/tar_format.hpp>
 
 #include <concepts>
 #include <cstddef>

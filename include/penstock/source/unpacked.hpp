@@ -4,11 +4,11 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/detail/parallel.hpp>
-#include <penstock/source/detail/shard_names.hpp>
-#include <penstock/source/detail/shard_stream.hpp>
 #include <penstock/source/detail/unpacked_copy.hpp>
+#include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <sys/stat.h>

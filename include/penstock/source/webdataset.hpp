@@ -2,15 +2,15 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/shard_names.hpp>
-#include <penstock/source/detail/shard_set.hpp>
-#include <penstock/source/detail/tar_sample.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/tar/shard_set.hpp>
+#include <penstock/source/tar/tar_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 

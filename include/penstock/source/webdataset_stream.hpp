@@ -7,11 +7,11 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/member_name.hpp>
-#include <penstock/source/detail/shard_names.hpp>
-#include <penstock/source/detail/shard_stream.hpp>
-#include <penstock/source/detail/stream_sample.hpp>
-#include <penstock/source/detail/tar_walk.hpp>
+#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/tar/stream_sample.hpp>
+#include <penstock/source/tar/tar_walk.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -3,9 +3,9 @@
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/order/tail.hpp>
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/host.hpp>
 

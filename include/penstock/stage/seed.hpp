@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/text.hpp>
 
 #include <cstdint>
 #include <string>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/text.hpp>
 
 #include <cstddef>
 #include <cstdint>

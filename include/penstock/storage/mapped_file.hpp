@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/paths.hpp>

@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/source/manifest.hpp>
 

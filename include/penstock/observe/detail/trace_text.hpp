@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/observe/concepts.hpp>
 
 #include <unistd.h>

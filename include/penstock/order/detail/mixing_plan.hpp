@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/order/detail/whole_weights.hpp>
 #include <penstock/order/detail/wide.hpp>
 #include <penstock/order/weights.hpp>

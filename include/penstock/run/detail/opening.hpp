@@ -2,9 +2,9 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
-#include <penstock/core/text.hpp>
-#include <penstock/run/parts.hpp>
+#include <penstock/evaluation/parts.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>

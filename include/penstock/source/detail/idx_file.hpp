@@ -3,8 +3,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/core/text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/run/parts.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
 
 #include <cstddef>

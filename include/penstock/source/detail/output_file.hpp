@@ -3,8 +3,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/text.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <fcntl.h>

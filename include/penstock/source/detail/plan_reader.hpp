@@ -2,13 +2,13 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>
-#include <penstock/core/text.hpp>
-#include <penstock/run/chain.hpp>
-#include <penstock/run/parts.hpp>
-#include <penstock/run/reader_calls.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
 
 #include <array>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 

@@ -5,7 +5,7 @@
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/storage/concepts.hpp>

@@ -3,8 +3,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/text.hpp>
-#include <penstock/source/detail/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/little_endian.hpp>
 
 #include <algorithm>

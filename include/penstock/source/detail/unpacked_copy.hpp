@@ -4,10 +4,10 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/text.hpp>
-#include <penstock/source/detail/index_file.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/shard_index.hpp>
+#include <penstock/source/tar/index_file.hpp>
+#include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <dirent.h>

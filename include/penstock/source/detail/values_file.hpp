@@ -3,9 +3,9 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/index_file.hpp>
 #include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/shard_index.hpp>
+#include <penstock/source/tar/index_file.hpp>
+#include <penstock/source/tar/shard_index.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>

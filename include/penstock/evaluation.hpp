@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/evaluation/stage_chain.hpp>

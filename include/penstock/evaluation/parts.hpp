@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/options.hpp>
+#include <penstock/core/pack.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/order/order_chain.hpp>
+#include <penstock/order/world.hpp>
+#include <penstock/source/concepts.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+/// What a run picks out of a plan: which stages are which, and where they stand.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Tuple>
+struct parts_in;
+
+template <class... Stages>
+struct parts_in<pack<Stages...>> {
+  static constexpr std::size_t count = sizeof...(Stages);
+
+  /// The place of the first stage of a kind, or `count`.
+  template <class Tag>
+  static constexpr std::size_t place = [] {
+    std::size_t found = count, i = 0;
+    ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  static constexpr std::size_t decider =
+      place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t batch = place<batch_tag>;
+  static constexpr std::size_t cursor = place<cursor_tag>;
+  static constexpr std::size_t shard = place<shard_tag>;
+
+  template <class Tag>
+  static constexpr bool has = place<Tag> != count;
+};
+
+/// The order stages that stand at places [First, Last), behind those that were found.
+template <std::size_t First, std::size_t Last, class... Stages, class... Found>
+auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+  if constexpr (First == Last || First >= sizeof...(Stages)) {
+    return found;
+  } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
+    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+  } else {
+    return orders_between<First + 1, Last>(stages, std::move(found));
+  }
+}
+
+template <class... Stages>
+auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
+  return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
+}
+
+/// What a plan without `bad_samples` does with them.
+struct bad_samples_are_fatal {
+  static constexpr bool tolerates = false, replaces = false;
+};
+template <class Stages, bool Has = parts_in<Stages>::template has<bad_samples_tag>>
+struct bad_samples_of {
+  using type = bad_samples_are_fatal;
+};
+template <class Stages>
+struct bad_samples_of<Stages, true> {
+  using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
+};
+
+template <class Stage>
+inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
+template <class Orders>
+inline constexpr bool any_wants_places = false;
+template <class... Stages>
+inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+
+}  // namespace detail
+
+/// How a stage is called in messages and reports.
+template <class Stage>
+std::string text_of_stage(const Stage& stage) {
+  if constexpr (requires { stage.describe(); })
+    return stage.describe();
+  else if constexpr (requires { Stage::stage_name; })
+    return std::string(Stage::stage_name);
+  else
+    return "stage";
+}
+
+/// The facts about a plan's type that a run needs.
+template <class Plan>
+struct plan_parts {
+  using stages = typename Plan::stages_type;
+  using in = detail::parts_in<stages>;
+  using element = std::remove_cvref_t<typename Plan::element>;
+  static constexpr auto facts = Plan::context::facts;
+  static constexpr bool forward = facts.forward;
+  static constexpr bool batched = facts.batched;
+  static constexpr bool decided = facts.decided;
+  static constexpr bool has_cursor = facts.cursor;
+  static constexpr bool has_steps = facts.steps;
+  /// Whether a bad sample may leave a hole, or another one in its place.
+  static constexpr bool tolerant = detail::bad_samples_of<stages>::type::tolerates;
+  static constexpr bool replaces = detail::bad_samples_of<stages>::type::replaces;
+  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
+  /// chunks.
+  static constexpr bool direct = batched && !decided && !forward;
+  static constexpr bool shard_before_decider = in::shard < in::decider;
+  static constexpr bool shard_before_cursor = in::shard < in::cursor;
+  static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
+};
+
+/// The order chain from the last order stage before batch and deciders to the source.
+template <class Plan>
+auto make_sample_orders(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+  order_input in{p.source().size(), p.source().starts()};
+  if constexpr (detail::any_wants_places<decltype(orders)> &&
+                !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
+    in.places.reset(new source_places(p.source().fingerprint(), in.size));
+  return detail::chain_of_orders(std::move(in), orders);
+}
+
+/// The world that a plan's `shard` recorded.
+template <class Plan>
+world world_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  if constexpr (in::template has<shard_tag>)
+    return detail::at<in::shard>(p.stages()).part;
+  else
+    return world{};
+}
+
+/// The options that the annotations of a plan give, wherever they stand.
+template <class Plan>
+run_options options_of(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  run_options options;
+  std::uint64_t first_seed = 0;
+  bool seeded = false;
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      const auto& stage = detail::at<I>(p.stages());
+      if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
+        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+        seeded = true;
+      }
+    };
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::make_index_sequence<in::count>{});
+  if (!options.seed) options.seed = first_seed;
+  return options;
+}
+
+/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not
+/// workers, depth or device.
+template <class Plan>
+std::uint64_t sequence_fingerprint(const Plan& p) {
+  using in = typename plan_parts<Plan>::in;
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (requires { stage.fingerprint(h); })
+      stage.fingerprint(h);
+    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+      h.add(std::string_view(Stage::stage_name));
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
+  h.add(*options_of(p).seed);
+  // Where shard stands is part of the order only where ranks mix or choose among their own.
+  using parts = plan_parts<Plan>;
+  if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
+                (parts::decided && parts::shard_before_decider))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
+  // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
+  if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
+    h.add("bad_samples", parts::replaces);
+  if constexpr (in::template has<batch_tag>)
+    h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
+  return h.value();
+}
+
+/// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
+template <class Plan>
+std::string sequence_text(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  constexpr bool deals_early =
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
+  std::string words = p.source().describe();
+  constexpr std::size_t most = 1000;  // a list of files may be long
+  if (words.size() > most) words = words.substr(0, most) + "...";
+  if constexpr (requires { p.source().sequence_text(); })
+    words += " | " + p.source().sequence_text().substr(0, most);
+  class fingerprint h;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (part_of_kind<Stage, shard_tag>) {
+      if (deals_early) words += " | shard";
+    } else if constexpr (part_of_kind<Stage, batch_tag>) {
+      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
+                             to_string(stage.at_end)});
+    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
+                         part_of_kind<Stage, expander_tag>) {
+      words += " | " + text_of_stage(stage);
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  return words;
+}
+
+namespace detail {
+
+/// Where the first stage of a text of `sequence_text` ends. A joint has the stages of its sources in
+/// brackets;
+/// where those do not close, since a long text was cut, the first stage ends where any does.
+[[nodiscard, gnu::cold]] inline std::size_t end_of_stage(std::string_view words) noexcept {
+  int open = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    open += words[i] == '(' ? 1 : words[i] == ')' ? -1 : 0;
+    if (open == 0 && words.substr(i, 3) == " | ") return i;
+  }
+  return open == 0 ? words.size() : std::min(words.find(" | "), words.size());
+}
+
+/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// otherwise.
+[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
+                                                                 std::string_view ours, bool same_data) {
+  const auto cut = [](std::string_view& rest) {
+    const std::size_t end = end_of_stage(rest);
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 3, rest.size()));
+    return word;
+  };
+  if (same_data) cut(theirs), cut(ours);
+  while (!theirs.empty() || !ours.empty()) {
+    const std::string_view there = cut(theirs), here = cut(ours);
+    if (there != here)
+      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
+                   here.empty() ? "no more" : here});
+  }
+  return {};
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

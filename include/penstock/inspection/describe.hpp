@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/run/block/column_set.hpp>
+#include <penstock/run/feed/chunk_feed.hpp>
+#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/source/concepts.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Stage>
+constexpr std::string_view kind_text() {
+  if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
+  if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
+                part_of_kind<Stage, shard_tag>)
+    return "sequencer";
+  if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
+  if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
+  if constexpr (part_of_kind<Stage, device_tag>) return "device";
+  return "annotation";
+}
+
+/// The guarantees that are lost going from one place to the next.
+inline std::string lost_text(const chain_facts& before, const chain_facts& after) {
+  std::string text;
+  for (const guarantee g : all_guarantees) {
+    const bool was = before.lost_by_whom(g) == mistake::none, is = after.lost_by_whom(g) == mistake::none;
+    if (was && !is) text += std::string(text.empty() ? "" : ", ") + "loses " + std::string(to_string(g));
+    if (!was && is) text += std::string(text.empty() ? "" : ", ") + "regains " + std::string(to_string(g));
+  }
+  return text;
+}
+
+inline std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+/// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
+template <class V, class Policy>
+std::string moves_text() {
+  if constexpr (shape_class_of<V> == shape_class::none)
+    return "not in a batch";
+  else if constexpr (shape_class_of<V> == shape_class::fixed)
+    return "1 move: written in its slot";
+  else if constexpr (std::is_same_v<Policy, stack_policy>)
+    return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
+                         : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
+  else
+    return "2 moves: to the side arena, then to its place in the batch";
+}
+
+template <class Context, class... Stages>
+struct facts_list;
+template <class Context>
+struct facts_list<Context> {
+  template <class F>
+  static void each(const F&) {}
+  template <class F, class Tuple, std::size_t I = 0>
+  static void walk(const F&, const Tuple&) {}
+};
+template <class Context, class Stage, class... Rest>
+struct facts_list<Context, Stage, Rest...> {
+  using next = typename fold_context<Context, Stage>::type;
+  template <class F, class Tuple, std::size_t I = 0>
+  static void walk(const F& f, const Tuple& stages) {
+    f(at<I>(stages), Context::facts, next::facts);
+    facts_list<next, Rest...>::template walk<F, Tuple, I + 1>(f, stages);
+  }
+};
+
+}  // namespace detail
+
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field
+/// is moved, and the device.
+///
+/// Opens nothing. For people: the text may change between versions.
+template <class Source, class... Stages>
+[[nodiscard]] std::string describe(const plan<Source, Stages...>& p) {
+  using plan_type = plan<Source, Stages...>;
+  using parts = plan_parts<plan_type>;
+  std::string text;
+  const auto line = [&text](std::string name, std::string_view kind, const std::string& note) {
+    text += "  " + detail::padded(std::move(name), 46) + " " + detail::padded(std::string(kind), 11) + note;
+    while (text.back() == ' ') text.pop_back();
+    text += "\n";
+  };
+  constexpr auto at_source = detail::source_facts<Source>();
+  line(p.source().describe(), parts::forward ? "forward" : "indexed", detail::lost_text({}, at_source));
+  detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
+      [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
+        line(text_of_stage(stage), detail::kind_text<Stage>(), detail::lost_text(before, after));
+      },
+      p.stages());
+  text += "keeps:";
+  for (const guarantee g : all_guarantees)
+    if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
+  text += "\n";
+  if constexpr (parts::batched) {
+    using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+    using element = typename parts::element;
+    if constexpr (any_record<element>) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((text += "field " + std::string(element::template field_at<Is>::name) + ": " +
+                  detail::moves_text<
+                      std::tuple_element_t<Is, element>,
+                      typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
+                  "\n"),
+         ...);
+      }(std::make_index_sequence<element::size>{});
+    } else {
+      text += "value: " + detail::moves_text<element, typename batch::template policy<void>>() + "\n";
+    }
+    if constexpr (!parts::direct)
+      text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+  }
+  text += "device: ";
+  if constexpr (parts::in::template has<device_tag>)
+    text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
+  else
+    text += "host";
+  return text + "\n";
+}
+/// The same for a source alone.
+template <source Source>
+[[nodiscard]] std::string describe(const Source& source) {
+  return describe(plan<Source>(source));
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/plan.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/inspection/detail/prover.hpp>
+#include <penstock/inspection/topology.hpp>
+
+#include <span>
+
+/// Proofs about a plan's order, by arithmetic alone: no sample is read.
+namespace penstock::inline v0_1 {
+
+/// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
+/// once (not asked of `class_balanced` and `weighted`, which repeat samples; what `distributed_sampler` and
+/// `mosaic` give once more to fill an epoch up counts as padding); each global step is the same
+/// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
+/// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
+/// padded and left out, and the shards that each node touches.
+///
+/// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
+/// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
+/// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
+/// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
+/// more ranks than a global step has samples, and where no topology or no epoch is given.
+///
+///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
+///     if (!found.holds()) std::cerr << to_string(found);
+///
+/// `done(proof_part)` is called when a topology of an epoch is proved, by one thread at a time: for work in
+/// parts, which is to go on after it was stopped. What it throws ends the proof.
+template <class Source, class... Stages, class Done>
+[[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
+                          const proof_options& options, Done done) {
+  using plan_type = plan<Source, Stages...>;
+  static_assert(
+      plan_parts<plan_type>::direct,
+      "penstock: prove needs batches that are known without reading samples: no filter, unbatch or forward "
+      "source, and a batch");
+  static_assert(elastic<plan_type>,
+                "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
+  return detail::prover<plan_type>(p, shapes, options).result(done);
+}
+template <class Source, class... Stages>
+[[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
+                          const proof_options& options = {}) {
+  return prove(p, shapes, options, [](const proof_part&) {});
+}
+
+}  // namespace penstock::inline v0_1

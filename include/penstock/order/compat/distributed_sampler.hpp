@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/order/compat/detail/torch_randperm.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/epoch_tables.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `distributed_sampler`, with the names and defaults that PyTorch gives them.
+struct distributed_sampler_options {
+  std::uint64_t num_replicas = 0;  ///< ranks of the run in PyTorch; must be given, 1 to 2^24
+  bool shuffle = true;             ///< else the samples come in the source's order
+  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch count
+  bool drop_last = false;          ///< leave out what does not divide by num_replicas, else repeat the first
+  std::uint64_t epoch = 0;         ///< what `set_epoch` would get for epoch 0 of the run here
+};
+
+/// The order of `distributed_sampler`: the samples of all ranks, rank r's at the positions r, r +
+/// num_replicas and so on, which are its lane.
+///
+/// Copies share the tables that are in use and the one made last; a mutex guards them, and building one holds
+/// it. What `bind` returns is immutable and needs no lock.
+template <class = void>
+class basic_distributed_sampler_order {
+  /// A permutation of one epoch; one of the two is filled.
+  struct table {
+    std::vector<std::uint32_t> narrow;
+    std::vector<std::uint64_t> wide;
+
+    [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+      const auto place = static_cast<std::size_t>(i);
+      return wide.empty() ? narrow[place] : wide[place];
+    }
+  };
+  using shared_table = std::shared_ptr<const table>;
+
+ public:
+  /// Samples from which an entry of a table takes 8 bytes instead of 4.
+  static constexpr std::uint64_t most_narrow = std::uint64_t{1} << 32;
+
+  class bound {
+   public:
+    bound() = default;
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      if (index >= samples_) [[unlikely]]
+        index %= samples_;  // padding begins again at the first
+      return {epoch_, table_ == nullptr ? index : (*table_)[index]};
+    }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
+
+   private:
+    friend class basic_distributed_sampler_order;
+    bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
+        : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
+
+    std::uint64_t epoch_ = 0, samples_ = 0;
+    const table* table_ = nullptr;
+    shared_table owner_;
+  };
+
+  basic_distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
+                                  std::uint64_t narrow_up_to = most_narrow)
+      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::argument, why).in_stage("distributed_sampler");
+    };
+    const std::uint64_t ranks = options_.num_replicas;
+    if (ranks == 0) {
+      refuse(
+          {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
+           "ranks that PyTorch had"});
+    }
+    if (ranks > most_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
+    if (samples_ >= std::uint64_t{1} << 63)
+      refuse({"an order without end cannot be sampled; write distributed_sampler before repeat()"});
+    size_ = samples_ / ranks * ranks;
+    if (size_ != samples_ && !options_.drop_last) size_ += ranks;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
+  }
+
+  /// Where a sample stands first. With `shuffle` it looks through the table of the epoch.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= samples_) return std::nullopt;
+    std::uint64_t found = upstream.index;
+    if (options_.shuffle) {
+      const shared_table order = shuffled(upstream.epoch);
+      found = 0;
+      while ((*order)[found] != upstream.index) ++found;
+    }
+    if (found >= size_) return std::nullopt;
+    return position{upstream.epoch, found};
+  }
+
+ private:
+  static constexpr std::uint64_t most_replicas = std::uint64_t{1} << 24;
+
+  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
+    return tables_.get(epoch, [&] {
+      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
+      table made;
+      if (samples_ <= narrow_up_to_)
+        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
+      else
+        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
+      return made;
+    });
+  }
+
+  std::uint64_t samples_, size_ = 0, narrow_up_to_;
+  distributed_sampler_options options_;
+  detail::epoch_tables<table> tables_;
+};
+using distributed_sampler_order = basic_distributed_sampler_order<>;
+
+/// The stage `distributed_sampler({...})`.
+template <class = void>
+struct basic_distributed_sampler_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "distributed_sampler";
+
+  [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
+                         options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
+                         options.drop_last ? ", drop_last" : "",
+                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
+          std::uint64_t{options.drop_last});
+  }
+
+  distributed_sampler_options options;
+};
+using distributed_sampler_stage = basic_distributed_sampler_stage<>;
+
+namespace detail {
+struct distributed_sampler_fn {
+  [[nodiscard]] constexpr distributed_sampler_stage operator()(
+      const distributed_sampler_options& options) const noexcept {
+    return {options};
+  }
+};
+}  // namespace detail
+
+/// The order of PyTorch's `DistributedSampler`, sample for sample, so that a run that began there goes on
+/// here: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
+///
+/// `batch(b)` behind it gives rank r the batches of a `DataLoader` with that sampler and `batch_size=b`;
+/// `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, its default. `tail::pad` shares
+/// the last step out in another way. Epoch e is the one after `set_epoch(epoch + e)`. Where ranks are left
+/// over, the first samples come once more, as many as are missing, or with `.drop_last` the last ones stay
+/// out. Where the run stands in PyTorch is a state: `auto at = plan.open().state(); at.epoch = e;
+/// at.step = batches;` and `plan.open(at)`.
+///
+/// A sequencer; keeps every guarantee: the samples of a global step stay the same on another number of ranks,
+/// if num_replicas and the global batch do. One process alone gets rank 0's samples of each step first, then
+/// rank 1's.
+/// Cost: unlike `shuffle` it has a table, 4 bytes a sample (8 above 2^32 samples) for each epoch in use: one,
+/// two while one epoch goes over into the next. The thread of the loop makes it when an epoch begins: 14 ms
+/// for 1.3 million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of`
+/// with `.shuffle` looks through the table.
+/// Throws `error(errc::argument)` where num_replicas is missing or above 2^24, and behind `repeat()` without
+/// end. Free for all threads.
+/// Source of the order: `torch/utils/data/distributed.py`, and `randperm` on the CPU; from 214,748,364
+/// samples on that of versions that draw 64 bits there.
+///
+///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
+inline constexpr detail::distributed_sampler_fn distributed_sampler{};
+
+}  // namespace penstock::inline v0_1

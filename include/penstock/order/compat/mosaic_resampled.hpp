@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/message.hpp>
+#include <penstock/order/compat/detail/mosaic_draw.hpp>
+#include <penstock/order/compat/mosaic.hpp>
+#include <penstock/order/compat/mosaic_options.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/epoch_tables.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The order of `mosaic_resampled`. Copies share the tables of the epochs in use; what `bind` returns needs
+/// no lock.
+template <class = void>
+class basic_mosaic_resampled_order {
+  using table = detail::mosaic_shuffle::ids;
+
+ public:
+  using bound = detail::mosaic_bound;
+  static constexpr bool repeats = true;
+
+  basic_mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling)
+      : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
+        options_(detail::checked_mosaic(draw_.size(), options)),
+        partition_(draw_.size(), options_) {
+    detail::check_enough(draw_.size(), partition_, options_);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
+  [[nodiscard]] std::uint64_t lanes() const noexcept {
+    return options_.physical_nodes * options_.ranks_per_node;
+  }
+  [[nodiscard]] order_input output() const { return {size(), nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
+  }
+  /// Where a sample stands first; nothing where the epoch does not have it. Looks through the epoch.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const bound all = bind(upstream.epoch);
+    for (std::uint64_t at = 0; at < size(); ++at)
+      if (all(at).index == upstream.index) return position{upstream.epoch, at};
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] table made(std::uint64_t epoch) const {
+    detail::mosaic_drawn drawn = draw_.of(epoch);
+    if (!options_.shuffle) return std::move(drawn.samples);
+    table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed,
+                                       epoch, options_.shuffle_block_size)
+                    .make(options_.shuffle_algo);
+    for (std::uint32_t& id : ids) id = drawn.samples[id];
+    return ids;
+  }
+
+  detail::mosaic_draw draw_;
+  mosaic_options options_;
+  detail::mosaic_partition partition_;
+  detail::epoch_tables<table> tables_;
+};
+using mosaic_resampled_order = basic_mosaic_resampled_order<>;
+
+/// The stage `mosaic_resampled({...}, {...})`.
+template <class = void>
+struct basic_mosaic_resampled_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "mosaic_resampled";
+
+  [[nodiscard]] mosaic_resampled_order make(order_input in) const {
+    return {std::move(in), options, sampling};
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string whole = mosaic_stage{options}.describe();
+    std::string what = "mosaic_resampled(";
+    if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
+    if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
+    return what + whole.substr(whole.find('(') + 1);
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    mosaic_stage{options}.fingerprint(h);
+    h.add(stage_name, sampling.epoch_size, static_cast<std::uint64_t>(sampling.method), sampling.granularity);
+    for (const mosaic_stream& one : sampling.streams) {
+      h.add(one.shards, one.choose.has_value(), one.choose.value_or(0));
+      for (const std::optional<double>& weight : {one.proportion, one.repeat})
+        h.add(weight.has_value(), std::bit_cast<std::uint64_t>(weight.value_or(0)));
+    }
+  }
+
+  mosaic_options options;
+  mosaic_sampling sampling;
+};
+using mosaic_resampled_stage = basic_mosaic_resampled_stage<>;
+
+namespace detail {
+struct mosaic_resampled_fn {
+  [[nodiscard]] mosaic_resampled_stage operator()(const mosaic_options& options,
+                                                  mosaic_sampling sampling) const {
+    return {options, std::move(sampling)};
+  }
+};
+}  // namespace detail
+
+/// `mosaic` with the sampling of MosaicML Streaming: epochs of another size (`epoch_size`), and streams that
+/// give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
+///
+/// The shards of the source are those of all streams, one stream after another; each says how many are its.
+/// Samples come several times or not at all; which ones, and in which order, as there, epoch for epoch.
+/// A sequencer; keeps every guarantee. Stands right behind its source, as `mosaic` does.
+/// Cost: a table of 4 bytes for each sample of an epoch in use, made by the thread of the loop when an epoch
+/// begins, and while it is made as much once more and a pass over all samples of shards that are drawn in
+/// part. A sample costs some divisions and one look-up. `position_of` looks through the epoch.
+/// Throws what `mosaic` does, and `error(errc::argument)` where weights are not of one kind, no numbers, or
+/// of other shards. Free for all threads.
+/// Source of the rules: `streaming/base/stream.py`, `sampling.py` and `dataset.py` of version 0.13, and
+/// numpy's `Generator.choice`.
+///
+///     auto loader = source | mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 8, .shuffle = true},
+///                                             {.streams = {{.shards = 96, .proportion = 0.8},
+///                                                          {.shards = 32, .proportion = 0.2}}});
+inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/pack.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/run/block/column.hpp>
+#include <penstock/run/block/whole.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+/// The columns of a block: one per field of the element, one for an element that is no record.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V, class Policy, class Session, shape_class Shape = shape_class_of<V>>
+struct column_for {
+  using type = flexible_column<typename stored<V>::type, Policy, Session>;
+};
+template <class V, class Policy, class Session>
+struct column_for<V, Policy, Session, shape_class::fixed> {
+  using type = fixed_column<V, Session>;
+};
+
+template <class Batch, class Session, class V>
+struct columns_for {
+  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+};
+template <class Batch, class Session, class... Fields>
+struct columns_for<Batch, Session, record<Fields...>> {
+  using type = pack<
+      typename column_for<std::remove_cvref_t<typename Fields::type>,
+                          typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
+};
+
+}  // namespace detail
+
+/// The columns in which a plan's elements are gathered.
+template <class Columns>
+class column_set {
+ public:
+  static constexpr std::size_t size = Columns::size;
+
+  template <class Session>
+  column_set(Session& session, memory_account& account)
+      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+
+  void begin(std::size_t slots) {
+    each([&](auto& column) { column.begin(slots); });
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    each([&](auto& column) { column.grow(slots, written); });
+  }
+  template <class V>
+  void write(std::size_t slot, V&& value) {
+    if constexpr (any_record<V> && !whole_rows) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+      }(std::make_index_sequence<size>{});
+    } else {
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
+    }
+  }
+  /// Leaves a slot without a value: zeros, or an empty row.
+  void blank(std::size_t slot) {
+    each([&](auto& column) { column.blank(slot); });
+  }
+  /// Takes back what was written to a slot, perhaps in part.
+  void unwrite(std::size_t slot) noexcept {
+    each([&](auto& column) { column.unwrite(slot); });
+  }
+  void choose_lead(std::size_t valid) noexcept {
+    each([&](auto& column) { column.choose_lead(valid); });
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
+    std::uint64_t lowest = 0;
+    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    each([&](auto& column) {
+      try {
+        column.finish(first, slots, valid, holes);
+      } catch (const slot_error& e) {
+        if (failure == nullptr || e.slot < lowest) {
+          lowest = e.slot;
+          failure = std::current_exception();
+        }
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
+  }
+  /// The shapes that the last round found, and what a round that begins may expect.
+  [[nodiscard]] std::array<extents, size> shapes() const {
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
+  }
+  void expect(const std::array<extents, size>& shapes) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
+  }
+  void release() noexcept {
+    each([](auto& column) { column.release(); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto& column() {
+    return detail::at<I>(columns_);
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
+  }
+
+ private:
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
+
+  template <class Session, std::size_t... Is>
+  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
+  }
+  template <class F>
+  void each(F f) {
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
+  }
+  template <class F>
+  void both(const column_set& other, F f) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
+    }(std::make_index_sequence<size>{});
+  }
+
+  Columns columns_;
+};
+
+namespace detail {
+
+template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
+struct columns_of_plan {
+  using parts = plan_parts<Plan>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
+};
+template <class Plan, class Session>
+struct columns_of_plan<Plan, Session, false> {
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+};
+
+}  // namespace detail
+
+/// The columns of a plan's batches, in memory of a device's session.
+template <class Plan, class Session>
+using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
+
+}  // namespace penstock::inline v0_1

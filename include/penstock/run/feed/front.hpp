@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/pack.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/run/feed/position_buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The serial front of a source that can only be read forward: numbers its samples, and does there what order
+/// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
+namespace penstock::inline v0_1 {
+
+/// The next number of those that a front saved.
+[[nodiscard]] inline std::uint64_t take_place(std::span<const std::uint64_t>& places) {
+  if (places.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t place = places.front();
+  places = places.subspan(1);
+  return place;
+}
+
+/// A front, or a reader, that can say where it stands and go there.
+template <class T>
+concept saving_front = requires(const T& front, std::vector<std::uint64_t>& places) { front.save(places); };
+/// A reader that can.
+template <class T>
+concept marking_reader = requires(const T& reader) { reader.mark(); };
+
+/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
+/// end. `save(places)` appends where it stands, `load(epoch, places)` takes as many away and goes there.
+template <class Reader, class Item>
+class reader_front {
+ public:
+  explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
+  void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
+  bool next(Item& item) { return reader_.next(item); }
+  void save(std::vector<std::uint64_t>& places) const
+    requires marking_reader<Reader>
+  {
+    const source_mark at = reader_.mark();
+    places.push_back(at.shard);
+    places.push_back(at.sample);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires marking_reader<Reader>
+  {
+    source_mark there;
+    there.shard = take_place(places);
+    there.sample = take_place(places);
+    reader_.seek(epoch, there);
+  }
+
+ private:
+  Reader reader_;
+};
+
+/// `take` on samples of a forward source.
+template <class Up, class Item>
+class take_front {
+ public:
+  take_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    given_ = 0;
+  }
+  bool next(Item& item) {
+    if (given_ == count_ || !up_.next(item)) return false;
+    ++given_;
+    return true;
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(given_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    given_ = take_place(places);
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, given_ = 0;
+};
+
+/// `skip` on samples of a forward source.
+template <class Up, class Item>
+class skip_front {
+ public:
+  skip_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    left_ = count_;
+  }
+  bool next(Item& item) {
+    for (; left_ != 0; --left_)
+      if (!up_.next(item)) return false;
+    return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(left_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    left_ = take_place(places);
+  }
+
+ private:
+  Up up_;
+  std::uint64_t count_, left_ = 0;
+};
+
+/// `repeat` on samples of a forward source.
+template <class Up, class Item>
+class repeat_front {
+ public:
+  repeat_front(Up up, std::optional<std::uint64_t> times) : up_(std::move(up)), times_(times) {}
+  void rewind(std::uint64_t epoch) {
+    round_ = 0;
+    first_ = times_ ? epoch * *times_ : 0;
+    empty_ = true;
+    if (more()) up_.rewind(first_);
+  }
+  bool next(Item& item) {
+    while (more()) {
+      if (up_.next(item)) {
+        empty_ = false;
+        return true;
+      }
+      if (empty_) return false;  // an endless repetition of nothing
+      ++round_;
+      empty_ = true;
+      if (more()) up_.rewind(first_ + round_);
+    }
+    return false;
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    places.push_back(round_);
+    places.push_back(empty_ ? 1 : 0);
+    up_.save(places);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    first_ = times_ ? epoch * *times_ : 0;
+    round_ = take_place(places);
+    empty_ = take_place(places) != 0;
+    up_.load(first_ + round_, places);
+  }
+
+ private:
+  [[nodiscard]] bool more() const { return !times_ || round_ < *times_; }
+
+  Up up_;
+  std::optional<std::uint64_t> times_;
+  std::uint64_t round_ = 0, first_ = 0;
+  bool empty_ = true;
+};
+
+/// Every world-th sample.
+template <class Up, class Item>
+class shard_front {
+ public:
+  shard_front(Up up, world part) : up_(std::move(up)), part_(part) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    skip_ = part_.rank;
+  }
+  bool next(Item& item) {
+    for (; skip_ != 0; --skip_)
+      if (!up_.next(item)) return false;
+    skip_ = part_.size - 1;
+    return up_.next(item);
+  }
+
+  void save(std::vector<std::uint64_t>& places) const
+    requires saving_front<Up>
+  {
+    up_.save(places);
+    places.push_back(skip_);
+  }
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+    requires saving_front<Up>
+  {
+    up_.load(epoch, places);
+    skip_ = take_place(places);
+  }
+
+ private:
+  Up up_;
+  world part_;
+  std::uint64_t skip_ = 0;
+};
+
+/// `shuffle_buffer` over samples, still encoded.
+template <class Up, class Item>
+class buffer_front {
+ public:
+  buffer_front(Up up, std::uint64_t capacity, std::uint64_t seed)
+      : up_(std::move(up)), capacity_(capacity), seed_(seed) {}
+  void rewind(std::uint64_t epoch) {
+    up_.rewind(epoch);
+    epoch_ = epoch;
+    given_ = 0;
+    size_ = 0;
+    ended_ = false;
+  }
+  bool next(Item& item) {
+    while (!ended_ && size_ < capacity_) {
+      if (size_ == held_.size()) held_.emplace_back();
+      if (up_.next(held_[size_]))
+        ++size_;
+      else
+        ended_ = true;
+    }
+    if (size_ == 0) return false;
+    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    std::swap(item, held_[place]);
+    if (!ended_ && !up_.next(held_[place])) ended_ = true;
+    if (ended_) std::swap(held_[place], held_[--size_]);
+    return true;
+  }
+
+ private:
+  Up up_;
+  std::uint64_t capacity_, seed_, epoch_ = 0, given_ = 0;
+  std::size_t size_ = 0;
+  std::vector<Item> held_;
+  bool ended_ = false;
+};
+
+namespace detail {
+
+/// The place of the first `shuffle_buffer` at the places [I, End), or End.
+template <std::size_t I, std::size_t End, class... Stages>
+inline constexpr std::size_t mixed_at = [] {
+  std::size_t place = 0, found = End;
+  ((found = found == End && place >= I && place < End && part_of_kind<Stages, cursor_tag> ? place : found,
+    ++place),
+   ...);
+  return found;
+}();
+
+/// How samples have been dealt to ranks already: take and skip count for all ranks together.
+struct dealt_among {
+  world part;
+  bool repeated = false;  // since then: who has how many of which round is not known any more
+
+  /// How many of the first `count` samples are this rank's.
+  [[nodiscard]] std::uint64_t share(std::uint64_t count) const {
+    if (repeated && part.size > 1)
+      throw error(errc::argument,
+                  "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
+                  "repeat; write repeat before shuffle_buffer");
+    return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
+  }
+};
+
+/// Order stages on samples. Those before a `shuffle_buffer` are done for all ranks, and samples are dealt as
+/// late as they can be, so that a rank gets what arithmetic would give it.
+template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
+auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
+  if constexpr (I == End) {
+    return up;
+  } else {
+    const auto& stage = at<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (part_of_kind<type, shard_tag>) {
+      constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
+      auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
+      return nest_front<Item, mixes, End>(
+          shard_front<decltype(counted), Item>(std::move(counted), stage.part), stages,
+          dealt_among{stage.part});
+    } else if constexpr (part_of_kind<type, cursor_tag>) {
+      return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
+                                          stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; }) {
+      dealt.repeated = true;
+      return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
+      const std::uint64_t mine = dealt.share(stage.count), size = dealt.part.size;
+      dealt.part.rank = (dealt.part.rank + size - stage.count % size) % size;
+      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
+    } else if constexpr (part_of_kind<type, order_tag>) {
+      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), dealt.share(stage.count)),
+                                          stages, dealt);
+    } else {
+      return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The front of a plan over a forward-only source.
+template <class Plan>
+auto make_front(const Plan& p) {
+  using reader = typename Plan::source_type::reader;
+  using item = typename Plan::source_type::element;
+  return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
+      reader_front<reader, item>(p.source().open()), p.stages());
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/run/feed/front.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order
+/// of the chunks.
+///
+/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known,
+/// chunks are given nothing until another epoch is asked for. The items of a chunk are kept and re-used with
+/// its place in the ring.
+template <class Front, class Item>
+class serial_front {
+ public:
+  serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
+
+  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
+  /// front said that it stood.
+  void restart(std::span<const std::uint64_t> places = {}) {
+    begin_at_.assign(places.begin(), places.end());
+    epoch_ = no_epoch;
+  }
+  /// Lets all who wait go, for good; the ring has been stopped before.
+  void stop() noexcept {
+    turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+  }
+
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
+  /// the run was stopped. `failed(n)`
+  /// `after` is where the front stands then, where it can be resumed. `failed(n)`
+  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
+  /// its turn to come.
+  template <class Ring, class Failed, class Waited>
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
+                                const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
+                                Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
+    const auto mine = static_cast<std::uint32_t>(s % stop_turn);
+    const std::uint64_t begin = detail::now_ns();
+    while (true) {
+      const std::uint32_t seen = turn_.load(std::memory_order_seq_cst);
+      if (r.stopped_for_sure()) return nullptr;
+      if (seen == mine) break;
+      turn_.wait(seen, std::memory_order_seq_cst);
+    }
+    waited(detail::now_ns() - begin);
+    auto& items = items_[static_cast<std::size_t>(s % items_.size())];
+    count = 0;
+    if (!abandoned) {
+      try {
+        if (epoch_ != epoch) {
+          go_to(epoch);
+          epoch_ = epoch;
+          ended_ = false;
+        }
+        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
+        while (!ended_ && count < most && !r.stopped()) {
+          if (front_.next(items[static_cast<std::size_t>(count)]))
+            ++count;
+          else
+            ended_ = true;
+        }
+        if constexpr (saves) {
+          if (after != nullptr) {
+            after->clear();
+            front_.save(*after);
+          }
+        }
+      } catch (...) {
+        failed(count);
+        ended_ = true;
+      }
+    }
+    ended = ended_;
+    turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
+    if (r.stopped_for_sure()) turn_.store(stop_turn, std::memory_order_seq_cst);
+    turn_.notify_all();
+    return &items;
+  }
+
+  /// Whether the front can say where it stands.
+  static constexpr bool saves = saving_front<Front>;
+
+ private:
+  void go_to(std::uint64_t epoch) {
+    if constexpr (saves) {
+      if (!begin_at_.empty()) {
+        const std::vector<std::uint64_t> places = std::exchange(begin_at_, {});
+        std::span<const std::uint64_t> rest = places;
+        front_.load(epoch, rest);
+        if (!rest.empty())
+          throw error(errc::state, "the state has too many places of the source; it was edited");
+        return;
+      }
+    }
+    front_.rewind(epoch);
+  }
+
+  static constexpr std::uint32_t stop_turn = 0xffffffffu;
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  Front front_;
+  std::vector<std::vector<Item>> items_;
+  std::atomic<std::uint32_t> turn_{0};
+  std::vector<std::uint64_t> begin_at_;
+  std::uint64_t epoch_ = no_epoch;
+  bool ended_ = false;
+};
+
+}  // namespace penstock::inline v0_1

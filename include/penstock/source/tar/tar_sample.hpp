@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
+
+/// The sample that a worker is at.
+struct sample_cursor {
+  const shard_index* tables = nullptr;
+  const std::string* url = nullptr;
+  object_id shard = 0;
+  std::uint64_t shard_begin = 0;  ///< first and end sample of the shard, in the dataset
+  std::uint64_t shard_end = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint32_t first = 0;   ///< first and end member
+  std::uint32_t end = 0;
+  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+};
+
+/// What one worker keeps for reading through a session that copies.
+///
+/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
+/// that lie together;
+/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
+/// members are read where they are wanted.
+template <storage_session Session>
+class copying_worker {
+ public:
+  static constexpr bool views = false;
+  sample_cursor at;
+
+  void begin(Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+    pinned_ = false;
+    ++generation_;
+  }
+
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    if (into.empty()) return;
+    at.touched = offset;
+    if (into.size() < direct) {
+      if (!holds(offset, into.size()) && !pinned_) {
+        const span_of_members span = around(member);
+        if (span.first != span.last) fill(span);
+      }
+      if (holds(offset, into.size())) {
+        std::memcpy(into.data(), in_window(offset), into.size());
+        return;
+      }
+    }
+    session_->read(at.shard, offset, into);
+  }
+
+  [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
+    if (size == 0) return {};
+    at.touched = offset;
+    if (size < direct) {
+      if (!holds(offset, size) && !pinned_) fill(around(member));
+      if (holds(offset, size)) {
+        pinned_ = true;  // until the next sample, the window may not move
+        return {in_window(offset), static_cast<std::size_t>(size)};
+      }
+    }
+    const std::size_t ordinal = member - at.first;
+    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
+    spare& mine = spares_[ordinal];
+    if (mine.generation != generation_) {
+      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      session_->read(at.shard, offset, mine.bytes.span());
+      mine.generation = generation_;
+    }
+    return mine.bytes.view();
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+  static constexpr std::uint64_t first_ahead = 16_KiB;
+  static constexpr std::uint64_t most_ahead = 256_KiB;
+
+  struct spare {
+    buffer bytes;
+    std::uint64_t generation = 0;
+  };
+  struct span_of_members {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
+    return window_shard_ == at.tables && offset >= window_begin_ &&
+           offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
+  }
+  [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
+    return window_.data() + (offset - window_begin_);
+  }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+
+  // The small members that one read shall bring with this one: of its sample, and where samples are read in
+  // order also of those that follow.
+  [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
+    const shard_index& tables = *at.tables;
+    span_of_members span{member, member};
+    while (span.first > at.first && small(span.first - 1) &&
+           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
+      --span.first;
+    }
+    const std::uint64_t begin = tables.offset(span.first);
+    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
+      ++span.last;
+    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
+    if (ahead_ != 0 && span.last + 1 == at.end) {
+      const auto members = static_cast<std::uint32_t>(tables.header().members);
+      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
+        ++span.last;
+    }
+    return span;
+  }
+
+  void fill(span_of_members span) {
+    const std::uint64_t begin = at.tables->offset(span.first);
+    window_shard_ = nullptr;  // holds nothing if the read fails
+    window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
+    session_->read(at.shard, begin, window_.span());
+    window_begin_ = begin;
+    window_shard_ = at.tables;
+  }
+
+  Session* session_ = nullptr;
+  const shard_index* window_shard_ = nullptr;
+  buffer window_;
+  std::uint64_t window_begin_ = 0;
+  std::uint64_t ahead_ = 0;
+  std::uint64_t generation_ = 0;
+  bool in_order_ = false;
+  bool pinned_ = false;
+  std::vector<spare> spares_;  // by the member's number in its sample
+};
+
+/// What one worker keeps where the session shows bytes in place.
+template <viewing_session Session>
+class viewing_worker {
+ public:
+  static constexpr bool views = true;
+  sample_cursor at;
+
+  void begin(Session& session, bool) noexcept { session_ = &session; }
+  void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
+    const bytes_view found = finish(member, offset, into.size());
+    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+  }
+  [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
+    at.touched = offset;
+    return session_->view(at.shard, offset, size);
+  }
+
+ private:
+  Session* session_ = nullptr;
+};
+
+template <class Session>
+struct worker_for {
+  using type = copying_worker<Session>;
+};
+template <viewing_session Session>
+struct worker_for<Session> {
+  using type = viewing_worker<Session>;
+};
+
+/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
+template <class Worker>
+class member_blob {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  member_blob() = default;
+  member_blob(Worker& worker, std::uint32_t member) noexcept
+      : worker_(&worker),
+        member_(member),
+        offset_(worker.at.tables->offset(member)),
+        size_(worker.at.tables->size(member)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Where the bytes begin in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_) {
+      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
+    }
+    worker_->read(member_, offset_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::uint64_t offset_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+/// An open sample of a shard: its key, and a table of members that have not been read.
+template <class Worker>
+class tar_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = member_blob<Worker>;
+
+  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.url; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.end - worker_->at.first; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.tables->suffix(number(i));
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, number(i)}; }
+
+ private:
+  [[nodiscard]] std::uint32_t number(std::size_t i) const noexcept {
+    return worker_->at.first + static_cast<std::uint32_t>(i);
+  }
+  Worker* worker_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/evaluation/parts.hpp>
+
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+TEST_CASE("run/parts: options are gathered wherever they stand; prefetch means what its place says") {
+  const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
+                    ps::batch(2) | ps::prefetch(5);
+  const ps::run_options options = ps::options_of(plan);
+  CHECK(options.workers == 3u);
+  CHECK(options.ahead == 64);
+  CHECK(options.depth == std::size_t{6});
+  CHECK(options.seed == 9u);
+  CHECK(ps::options_of(plan | ps::seed(1)).seed == 1u);
+  CHECK_FALSE(ps::options_of(ps::from(first_ints(4)) | ps::batch(2)).workers.has_value());
+}
+
+TEST_CASE(
+    "run/parts: the fingerprint of the sequence changes with what determines it, and with nothing else") {
+  const auto source = ps::from(first_ints(4));
+  const auto one = ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(4));
+  CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(1) | ps::prefetch(9) | ps::shard(1, 4) |
+                                        ps::batch(2) | ps::workers(5)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(2) | ps::shard(0, 2) | ps::batch(4)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(5)));
+  CHECK(one !=
+        ps::sequence_fingerprint(source | ps::shuffle(1) | ps::skip(1) | ps::shard(0, 2) | ps::batch(4)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(1) | ps::filter([](int) { return true; }) |
+                                        ps::shard(0, 2) | ps::batch(4)));
+}
+
+TEST_CASE("run/parts: which way through the engine a plan takes is in its type") {
+  const auto source = ps::from(first_ints(4));
+  static_assert(ps::plan_parts<decltype(source | ps::batch(2))>::direct);
+  static_assert(
+      !ps::plan_parts<decltype(source | ps::filter([](int) { return true; }) | ps::batch(2))>::direct);
+  static_assert(!ps::plan_parts<decltype(source | ps::map([](int x) { return x; }))>::batched);
+  CHECK(ps::world_of(source | ps::shard(1, 3) | ps::batch(2)).rank == 1);
+  CHECK(ps::world_of(source | ps::batch(2)).size == 1);
+}

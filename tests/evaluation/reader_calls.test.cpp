@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/evaluation/reader_calls.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "support/catch.hpp"
+
+namespace ps = penstock;
+
+namespace reader_calls_test {
+
+struct silent {};
+struct by_index {
+  mutable std::uint64_t hinted = 0;
+  [[nodiscard]] std::string key(std::uint64_t index) const { return "index " + std::to_string(index); }
+  void will_need(std::uint64_t index) const { hinted = index; }
+};
+struct filed {
+  [[nodiscard]] std::string url(std::uint64_t index) const { return "file " + std::to_string(index); }
+};
+struct by_position {
+  struct scout {
+    std::uint64_t hints = 0;
+  };
+  [[nodiscard]] std::string key(ps::position p) const {
+    return std::to_string(p.epoch) + ":" + std::to_string(p.index);
+  }
+  void will_need(ps::position p, scout& s) const { s.hints += p.epoch + p.index; }
+};
+
+TEST_CASE("run/reader_calls: a key by position, by index, or the index itself") {
+  CHECK(ps::key_of(silent{}, {3, 14}) == "14");
+  CHECK(ps::key_of(by_index{}, {3, 14}) == "index 14");
+  CHECK(ps::key_of(by_position{}, {3, 14}) == "3:14");
+}
+
+TEST_CASE("run/reader_calls: the file of a sample, where the reader knows it") {
+  static_assert(
+      ps::has_urls<filed> && !ps::has_urls<silent> && !ps::has_keys<filed> && ps::has_keys<by_position>,
+      "who has keys and files is told by its calls");
+  CHECK(ps::url_of(filed{}, {1, 3}) == "file 3");
+  CHECK(ps::url_of(silent{}, {1, 3}).empty());
+}
+
+TEST_CASE("run/reader_calls: a hint with what the thread keeps, with an index, or none") {
+  static_assert(!ps::takes_hints<silent> && ps::takes_hints<by_index> && ps::takes_hints<by_position>,
+                "who wants hints is told by its calls");
+  static_assert(std::is_empty_v<ps::scout_of<by_index>>, "who needs nothing between hints keeps nothing");
+  ps::scout_of<silent> nothing;
+  ps::hint(silent{}, {3, 14}, nothing);
+  const by_index reader;
+  ps::scout_of<by_index> none;
+  ps::hint(reader, {3, 14}, none);
+  CHECK(reader.hinted == 14);
+  ps::scout_of<by_position> kept;
+  ps::hint(by_position{}, {3, 14}, kept);
+  ps::hint(by_position{}, {1, 2}, kept);
+  CHECK(kept.hints == 20);
+}
+
+}  // namespace reader_calls_test

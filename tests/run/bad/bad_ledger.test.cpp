@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/run/bad/bad_ledger.hpp>
+
+#include "support/bad_samples.hpp"
+#include "support/catch.hpp"
+#include "support/json.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fstream>
+#include <string>
+#include <utility>
+
+namespace ps = penstock;
+
+TEST_CASE("run/bad_ledger: any bytes become a string of JSON") {
+  CHECK(ps::json_quoted("plain") == "\"plain\"");
+  CHECK(ps::json_quoted("a\"b\\c") == "\"a\\\"b\\\\c\"");
+  CHECK(ps::json_quoted(std::string("\n\t\0\x7f", 4)) == "\"\\u000a\\u0009\\u0000\\u007f\"");
+  CHECK(ps::json_quoted("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+  // Cut, overlong, a surrogate, beyond the last, a lone follower.
+  for (const std::string wrong : {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"}) {
+    std::string wanted = "\"";
+    for (std::size_t i = 0; i < wrong.size(); ++i) wanted += "\\ufffd";
+    CHECK(ps::json_quoted(wrong) == wanted + "\"");
+  }
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  CHECK_NOTHROW(penstock_test::json::parse(ps::json_quoted(all)));
+}
+
+TEST_CASE("run/bad_ledger: each rank has a name of its own") {
+  CHECK(ps::ledger_name("bad.jsonl", 0, 1) == "bad.jsonl");
+  CHECK(ps::ledger_name("bad.jsonl", 3, 8) == "bad.rank3.jsonl");
+  CHECK(ps::ledger_name("a.b/bad", 3, 8) == "a.b/bad.rank3");
+  CHECK(ps::ledger_name("a/.bad", 3, 8) == "a/.bad.rank3");
+  CHECK(ps::ledger_name("x{rank}/{rank}.jsonl", 12, 16) == "x12/12.jsonl");
+  CHECK(ps::ledger_name("bad-{rank}", 0, 1) == "bad-0");
+}
+
+TEST_CASE("run/bad_ledger: lines are added, and one that was cut is ended") {
+  const penstock_test::temp_dir folder;
+  const std::string path = (folder / "l").string();
+  {
+    ps::bad_ledger log(path);
+    CHECK(log);
+    log.write("one");
+    CHECK(bad_samples_test::text_of(folder / "l") == "one\n");
+    ps::bad_ledger moved(std::move(log));
+    moved.write("two");
+  }
+  { std::ofstream(path, std::ios::app) << "cut"; }
+  { ps::bad_ledger(path).write("three"); }
+  { ps::bad_ledger(path).write("four"); }
+  CHECK(bad_samples_test::text_of(folder / "l") == "one\ntwo\ncut\nthree\nfour\n");
+  CHECK(!ps::bad_ledger(""));
+  CHECK_THROWS_WITH(ps::bad_ledger((folder / "no/l").string()), penstock_test::contains("cannot be opened"));
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/block/block.hpp>
+
+#include <penstock/device/host.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <exception>
+#include <stdexcept>
+#include <thread>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+namespace {
+
+struct nothing {
+  template <class Session>
+  nothing(Session&, ps::memory_account&) {}
+};
+struct identity_binding {};
+using payload = ps::payload<nothing, identity_binding, ps::host::session::transfer>;
+
+}  // namespace
+
+TEST_CASE("run/payload: rows know their positions, from their part's cut or from a list") {
+  ps::host::session session;
+  ps::memory_account account;
+  payload p(session, account);
+  p.parts.resize(2);
+  p.parts[0].view = ps::step_view(10, 3, 1, 0, 3, 3);
+  p.parts[1].view = ps::step_view(100, 2, 1, 0, 2, 2);
+  p.parts[1].first = 3;
+  CHECK(p.index(0) == 10);
+  CHECK(p.index(2) == 12);
+  CHECK(p.index(3) == 100);
+  p.listed = true;
+  p.indices = {9, 8, 7, 6};
+  CHECK(p.index(3) == 6);
+}
+
+TEST_CASE("run/payload: of several failures the one of the lowest row is kept") {
+  ps::host::session session;
+  ps::memory_account account;
+  payload p(session, account);
+  const auto failure = [](const char* text) { return std::make_exception_ptr(std::runtime_error(text)); };
+  p.fail(5, failure("five"));
+  p.fail(9, failure("nine"));
+  p.fail(2, failure("two"));
+  CHECK(p.bad_slot == 2);
+  CHECK_THROWS_WITH(std::rethrow_exception(p.what), "two");
+  p.clear_failure();
+  CHECK(p.what == nullptr);
+}
+
+TEST_CASE("run/payload: the pool gives what came back last, and never more than it may make") {
+  ps::host::session session;
+  ps::memory_account account;
+  ps::payload_pool<payload> pool(2);
+  CHECK(pool.take() == nullptr);
+  auto* a = pool.make(session, account);
+  auto* b = pool.make(session, account);
+  CHECK(pool.made() == pool.most());
+  CHECK(pool.out() == 2);
+  pool.give_back(a);
+  std::jthread([&] { pool.give_back(b); }).join();
+  CHECK(pool.take() == b);
+  CHECK(pool.take() == a);
+  CHECK(pool.take() == nullptr);
+  a->shares = 3;
+  CHECK_FALSE(a->release(2));
+  CHECK(a->release(1));
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/engine/worker_counts.hpp>
+
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <vector>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+TEST_CASE("run/worker_counts: workers are added up under the names of source and value stages") {
+  const auto plan = ps::from(first_ints(4)) | ps::map([](int x) { return x; }) | ps::batch(2);
+  std::vector<ps::worker_counts<2>> workers(2);
+  workers[0].add(10, 1'000'000'000);
+  workers[1].add(30, 500'000'000);
+  workers[0].stage_ns[1] = 400;
+  workers[0].stage_timed[1] = 4;
+  ps::run_counters all;
+  ps::add_worker_counts(all, workers, plan);
+  REQUIRE(all.stages.size() == 2);
+  CHECK(all.stages[0].name == "from");
+  CHECK(all.stages[1].name == "map");
+  CHECK(all.stages[1].samples == 40);
+  CHECK(all.stages[1].busy_seconds == Approx(40 * 100e-9));
+  CHECK(all.worker_busy_seconds == Approx(1.5));
+}
+
+TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the consumer") {
+  ps::stall_clock stall;
+  ps::worker_counts<2> counts;
+  stall.begin(100);
+  CHECK(stall.at(130) == 30);
+  const ps::room_wait first{120, stall.at(120)};
+  stall.end(150);
+  CHECK(stall.at(1000) == 50);
+  counts.add_room(first, 200, stall);  // 120 to 200, the consumer waited until 150
+  CHECK(counts.room_ns == 80);
+  CHECK(counts.room_in_stall_ns == 30);
+  counts.add_room({300, stall.at(300)}, 900, stall);  // it did not wait
+  CHECK(counts.room_ns == 680);
+  CHECK(counts.room_in_stall_ns == 30);
+  CHECK(stall.at(0) == 50);
+  const ps::room_wait last{1000, stall.at(1000)};
+  stall.begin(1100);
+  counts.add_room(last, 1150, stall);  // it still waits
+  CHECK(counts.room_in_stall_ns == 80);
+  CHECK(stall.at(1099) == 49);  // who looked before the wait began
+  CHECK(stall.at(1) == 0);
+  constexpr std::uint64_t years = std::uint64_t{1} << 61;
+  stall.end(years);
+  CHECK(stall.at(0) == 50 + years - 1100);
+}

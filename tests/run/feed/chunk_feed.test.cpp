@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/feed/chunk_feed.hpp>
+
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/memory.hpp>
+#include <penstock/stage/seed.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/unbatch.hpp>
+
+#include "support/catch.hpp"
+#include "support/engine_test.hpp"
+#include "support/resume_test.hpp"
+#include "support/test_data.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+using namespace engine_test;
+
+TEST_CASE("run/chunk_feed: after every batch, for every stage") {
+  const penstock_test::deadline guard("every stage");
+  const auto source = ps::generated(41, identity) | ps::map(noisy);
+  SECTION("filter") { check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3)); }
+  SECTION("filter and steps") {
+    check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3) | ps::steps(7));
+  }
+  SECTION("filter between take and skip") {
+    check_all_stops(source | ps::take(40) | ps::filter(odd_thirds) | ps::skip(2) | ps::take(9) |
+                    ps::batch(2) | ps::skip(1));
+  }
+  SECTION("filter before shard") {
+    check_all_stops(source | ps::filter(odd_thirds) | ps::shard(1, 3) | ps::batch(2) | ps::steps(5));
+  }
+  SECTION("filter after shard and buffer") {
+    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(5, 1) | ps::filter(odd_thirds) |
+                    ps::batch(2) | ps::steps(5));
+  }
+  SECTION("unbatch") {
+    check_all_stops(ps::generated(25, [](std::uint64_t x) { return words_of(x); }) | ps::shuffle(2) |
+                    ps::unbatch | ps::map(noisy) | ps::batch(4));
+  }
+  SECTION("rows") { check_all_stops(source | ps::shuffle(2)); }
+  SECTION("rows of a rank") {
+    check_all_stops(source | ps::shuffle(2) | ps::shard(1, 3) | ps::shuffle_buffer(4));
+  }
+  SECTION("rows that were filtered") { check_all_stops(source | ps::filter(odd_thirds) | ps::take(10)); }
+  SECTION("rows of rows") {
+    check_all_stops(ps::generated(25, [](std::uint64_t x) { return words_of(x); }) | ps::shuffle_buffer(5) |
+                    ps::unbatch);
+  }
+}
+
+TEST_CASE("run/chunk_feed: ranks divide what is there, to the last sample") {
+  const auto of_all_ranks = [](std::uint64_t world, const auto& make) {
+    numbers all;
+    for (std::uint64_t rank = 0; rank < world; ++rank) {
+      auto run = make(rank).open();
+      for (const std::uint64_t sample : run.epoch(0)) all.push_back(sample);
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  for (std::uint64_t world = 1; world <= 9; ++world) {
+    for (std::uint64_t samples = 0; samples <= 20; ++samples) {
+      INFO(samples << " samples on " << world << " ranks");
+      const auto source = ps::generated(samples, identity);
+      numbers all, some;
+      for (std::uint64_t i = 0; i < samples; ++i) {
+        all.push_back(i);
+        if (odd_thirds(i)) some.push_back(i);
+      }
+      REQUIRE(of_all_ranks(world, [&](auto r) { return source | ps::shard(r, world) | ps::workers(0); }) ==
+              all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shuffle(1, ps::window(1), ps::lanes(3)) | ps::shard(r, world) |
+                       ps::workers(0);
+              }) == all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shard(r, world) | ps::shuffle_buffer(2, 1) | ps::workers(0);
+              }) == all);
+      REQUIRE(of_all_ranks(world, [&](auto r) {
+                return source | ps::shuffle(2) | ps::shard(r, world) | ps::filter(odd_thirds) |
+                       ps::workers(0);
+              }) == some);
+    }
+  }
+}
+
+TEST_CASE("run/chunk_feed: ranks without batches go on with other ranks, again and again") {
+  constexpr std::uint64_t samples = 101;
+  const auto source = ps::generated(samples, identity) | ps::workers(0);
+  const auto check = [](const numbers& expected, const auto& make) {
+    for (std::uint64_t trial = 0; trial < 40; ++trial) {
+      INFO("trial " << trial);
+      numbers all;
+      std::string where;
+      for (std::uint64_t part = 0; part < 5; ++part) {
+        const std::uint64_t draw = ps::mix64(trial * 8 + part), world = 1 + draw % 6;
+        const std::uint64_t most = part == 4 ? samples : draw / 64 % (1 + expected.size() / 5 / world);
+        std::string next;  // of any rank, and also of one that has had nothing since
+        for (std::uint64_t rank = 0; rank < world; ++rank) {
+          const auto plan = make(rank, world);
+          auto run = where.empty() ? plan.open() : plan.open(ps::state_from_string(where));
+          if (most != 0) {  // begin() asks for an element
+            std::uint64_t had = 0;
+            for (auto it = run.epoch(0).begin(); had != most && it != std::default_sentinel; ++it, ++had)
+              all.push_back(*it);
+          }
+          if (rank == draw / 8 % world) next = to_string(run.state());
+        }
+        where = next;
+      }
+      std::sort(all.begin(), all.end());
+      REQUIRE(all == expected);
+    }
+  };
+  numbers some;
+  for (std::uint64_t i = 0; i < samples; ++i)
+    if (odd_thirds(i)) some.push_back(i);
+  SECTION("shuffled") {
+    check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle(1) | ps::shard(r, w); });
+  }
+  SECTION("with lanes") {
+    check(iota(samples), [&](auto r, auto w) {
+      return source | ps::shuffle(1, ps::window(1), ps::lanes(4)) | ps::shard(r, w);
+    });
+  }
+  SECTION("behind a buffer") {
+    check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle_buffer(7, 1) | ps::shard(r, w); });
+  }
+  SECTION("filtered") {
+    check(some,
+          [&](auto r, auto w) { return source | ps::shuffle(1) | ps::filter(odd_thirds) | ps::shard(r, w); });
+  }
+  SECTION("filtered, the first ones left out") {
+    const auto filtered = ps::generated(samples, identity) | ps::filter(odd_thirds);
+    check(numbers(some.begin() + 3, some.begin() + 30), [&](auto r, auto w) {
+      return filtered | ps::skip(3) | ps::take(27) | ps::workers(0) | ps::shard(r, w);
+    });
+  }
+}
+
+TEST_CASE("run/chunk_feed: a state counts the batches that a skip leaves out") {
+  const auto source = ps::generated(31, identity) | ps::filter(odd_thirds);
+  check_all_stops(source | ps::batch(2) | ps::skip(3) | ps::steps(4));
+  check_all_stops(source | ps::batch(2) | ps::skip(1) | ps::take(9) | ps::skip(2) | ps::steps(7));
+}

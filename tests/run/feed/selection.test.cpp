@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/feed/selection.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+TEST_CASE("run/selection: skip and take are those of lists, in any order") {
+  for (const std::uint64_t skip : {0u, 1u, 5u, 50u})
+    for (const std::uint64_t take : {0u, 1u, 7u, 50u})
+      for (const bool skip_first : {true, false}) {
+        ps::selection chosen;
+        std::vector<int> list = first_ints(30);
+        const auto cut = [&list](std::uint64_t from_here, std::uint64_t count) {
+          const auto begin = std::min<std::size_t>(from_here, list.size());
+          list = std::vector<int>(
+              list.begin() + static_cast<std::ptrdiff_t>(begin),
+              list.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(begin + count, list.size())));
+        };
+        if (skip_first) {
+          chosen.skip_first(skip);
+          chosen.take_first(take);
+          cut(skip, 1000);
+          cut(0, take);
+        } else {
+          chosen.take_first(take);
+          chosen.skip_first(skip);
+          cut(0, take);
+          cut(skip, 1000);
+        }
+        std::vector<int> seen;
+        for (int i = 0; i < 30; ++i) {
+          const auto verdict = chosen.look(static_cast<std::uint64_t>(i));
+          if (verdict == ps::selection::verdict::end) break;
+          if (verdict == ps::selection::verdict::pass) seen.push_back(i);
+        }
+        REQUIRE(seen == list);
+        REQUIRE(chosen.passing(30) == list.size());
+        for (std::uint64_t wanted = 1; wanted <= chosen.passing(30); ++wanted) {
+          const std::uint64_t needed = chosen.reaching(wanted);
+          REQUIRE(chosen.passing(needed) == wanted);
+          REQUIRE(chosen.passing(needed - 1) == wanted - 1);
+        }
+      }
+}
+
+TEST_CASE("run/selection: ranks are dealt in turn") {
+  ps::selection mine;
+  CHECK(mine.trivial());
+  mine.deal(1, 3);
+  CHECK_FALSE(mine.trivial());
+  CHECK(mine.ours(1));
+  CHECK(mine.ours(4));
+  CHECK_FALSE(mine.ours(3));
+}
