@@ -3,7 +3,7 @@
 #include <penstock/run/engine/read_ahead.hpp>
 
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 
@@ -11,6 +11,7 @@
 #include "support/collect.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -36,16 +37,16 @@ TEST_CASE(
     "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
     "epoch's end") {
   const auto plan = ps::from(first_ints(20)) | ps::shuffle(3) | ps::batch(4);
-  using feed_type = ps::direct_feed<decltype(plan | ps::workers(0))>;
-  const auto typed = plan | ps::workers(0);
-  feed_type feed(typed);
+  using orders_type = ps::sample_orders_of<std::remove_cvref_t<decltype(plan)>>;
+  const std::shared_ptr<const orders_type> orders(new const orders_type(ps::make_sample_orders(plan)));
+  ps::feed feed(ps::make_feed_facts(plan, *orders));
   feed.limit(2);
   listening_reader reader;
-  ps::read_ahead<listening_reader, feed_type> ahead;
-  ahead.start(reader, feed, 8, false);
+  ps::read_ahead<listening_reader, orders_type> ahead;
+  ahead.start(reader, feed, orders, 8, false);
   ahead.opened(16);
   std::vector<std::uint64_t> expected;
-  for (std::uint64_t i = 0; i < 24; ++i) expected.push_back(feed.orders().sample_at({i / 20, i % 20}).index);
+  for (std::uint64_t i = 0; i < 24; ++i) expected.push_back(orders->sample_at({i / 20, i % 20}).index);
   CHECK(reader.asked == expected);
   ahead.restart(feed);
   reader.asked.clear();
@@ -55,12 +56,13 @@ TEST_CASE(
 
 TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whatever it is doing") {
   const auto plan = ps::from(first_ints(2000)) | ps::batch(4) | ps::workers(0);
-  using feed_type = ps::direct_feed<std::remove_cvref_t<decltype(plan)>>;
+  using orders_type = ps::sample_orders_of<std::remove_cvref_t<decltype(plan)>>;
+  const std::shared_ptr<const orders_type> orders(new const orders_type(ps::make_sample_orders(plan)));
   for (int round = 0; round < 30; ++round) {
-    feed_type feed(plan);
+    const ps::feed feed(ps::make_feed_facts(plan, *orders));
     listening_reader reader;
-    ps::read_ahead<listening_reader, feed_type> ahead;
-    ahead.start(reader, feed, 1000, true);
+    ps::read_ahead<listening_reader, orders_type> ahead;
+    ahead.start(reader, feed, orders, 1000, true);
     for (int i = 0; i < round; ++i) ahead.opened(4);
     ahead.stop();
     for (std::size_t i = 0; i < reader.asked.size(); ++i) REQUIRE(reader.asked[i] == i);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
-#include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/column_set.hpp>
+#include <penstock/run/feed/placement.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -19,59 +19,17 @@
 /// What a block of the ring works on, and the pool it comes from.
 namespace penstock::inline v0_1 {
 
-/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
-/// small batches.
-struct batch_part {
-  step_view view;
-  std::uint64_t first = 0;   // row of the block
-  std::uint64_t slots = 0;   // rows
-  std::uint64_t valid = 0;   // of them with a sample; they come first
-  std::uint64_t global = 0;  // samples of the global step
-  position delivered;        // epoch and step as the consumer counts them
-
-  batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
-  /// A whole step without lanes: positions from `base` on, and nothing to compute.
-  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
-             position place) noexcept
-      : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
-
-  /// Whether the next one's rows and positions go on where this one's end.
-  [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
-    return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
-           next.first == first + slots && next.view.base() == view.base() + slots;
-  }
-};
-
-/// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.
-template <class Binding>
-struct placement {
-  Binding binding;                     // of the order chain, for the positions in here
-  std::vector<batch_part> parts;       // batches; a chunk has one part
-  std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
-  bool listed = false;
-  std::uint64_t epoch = 0;  // of the positions
-  std::uint64_t slots = 0;  // rows of all parts
-  bool last = false;        // chunks: the last one of its pass
-
-  /// The position index in a row.
-  [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
-    if (listed) return indices[static_cast<std::size_t>(row)];
-    std::size_t i = 0;
-    while (i + 1 < parts.size() && row >= parts[i + 1].first) ++i;
-    return parts[i].view[row - parts[i].first];
-  }
-};
-
 /// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
 /// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
 /// used again.
 template <class Columns, class Binding, class Transfer, class Bad = no_bad_slots>
-struct payload : placement<Binding> {
+struct payload : placement {
   template <class Session>
   payload(Session& session, memory_account& account) : columns(session, account) {}
 
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 
+  Binding binding;  // of the order chain, for the positions in here
   Columns columns;
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
@@ -90,12 +48,12 @@ struct payload : placement<Binding> {
     const std::uint32_t* const from_slots = sources.data() + first_row;
     all.resize(filled + n);
     position* const into = all.data() + filled;
-    const std::uint64_t of_epoch = this->epoch;
-    if (!this->listed && this->parts[0].view.contiguous()) {
-      const std::uint64_t first = this->index(0);
+    const std::uint64_t of_epoch = epoch;
+    if (!listed && parts[0].view.contiguous()) {
+      const std::uint64_t first = index(0);
       for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
     } else {
-      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, this->index(from_slots[i])};
+      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, index(from_slots[i])};
     }
   }
 

@@ -16,8 +16,8 @@
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
-#include <penstock/run/feed/chunk_feed.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/run/feed/serial_front.hpp>
 
@@ -50,22 +50,22 @@ class engine {
  public:
   using device_type = typename detail::device_of<Plan>::type;
   using session_type = typename device_type::session;
-  using feed_type = std::conditional_t<parts::direct, direct_feed<Plan>, chunk_feed<Plan>>;
-  using binding = typename feed_type::binding;
+  using feed_type = penstock::feed;
+  using orders_type = sample_orders_of<Plan>;
+  using binding = typename orders_type::binding;
   using source_element = typename Plan::source_type::element;
   using reader_type = typename Plan::source_type::reader;
   using node_type =
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = columns_of<Plan, session_type>;
-  using bad_type = detail::bad_of<Plan, std::remove_cvref_t<decltype(std::declval<feed_type&>().orders())>>;
+  using bad_type = detail::bad_of<Plan, orders_type>;
   using payload_type = payload<columns_type, binding, typename session_type::transfer,
                                std::conditional_t<parts::tolerant, bad_slots, no_bad_slots>>;
 
   static constexpr bool light = light_plan<Plan>;
-  static constexpr bool ordered = !parts::forward &&
-                                  !std::is_same_v<binding, typename order_chain<>::binding> &&
-                                  !std::is_same_v<binding, no_binding>;
+  static constexpr bool ordered =
+      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
   using ring_type = typename detail::ring_of<typename parts::stages>::type;
   using evaluator_type =
       evaluator<chain_type, payload_type, ring_type, light, ordered, typename bad_type::type>;
@@ -76,7 +76,8 @@ class engine {
         device_(detail::device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
         crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
-        feed_(make_feed(p)),
+        orders_(new const orders_type(make_sample_orders(p))),
+        feed_(make_feed_facts(p, *orders_, sizes().chunk(p))),
         trail_(feed_),
         parts_per_block_(sizes().batches_per_block(feed_.slots_per_block())),
         grain_slots_(sizes().grain(block_slots())),
@@ -84,7 +85,7 @@ class engine {
         ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
               crowded_ ? 0 : 2000),
         evaluator_(make_chain(p, make_node(), *options_.seed), ring_,
-                   bad_type::make(feed_.orders(), *options_.seed)),
+                   bad_type::make(*orders_, *options_.seed)),
         front_(detail::front_of<Plan>::make(p), ring_.blocks()),
         in_ring_(ring_.blocks()),
         pool_(depth_ + (parts::direct ? 0 : 1)),
@@ -218,6 +219,8 @@ class engine {
     return all;
   }
 
+  /// The orders of samples.
+  [[nodiscard]] const orders_type& orders() const noexcept { return *orders_; }
   [[nodiscard]] feed_type& feed() noexcept { return feed_; }
   [[nodiscard]] const feed_type& feed() const noexcept { return feed_; }
   [[nodiscard]] feed_type& trail() noexcept { return trail_; }
@@ -270,12 +273,6 @@ class engine {
     else
       return p.source().open();
   }
-  feed_type make_feed(const Plan& p) const {
-    if constexpr (parts::direct)
-      return feed_type(p);
-    else
-      return feed_type(p, sizes().chunk(p));
-  }
   node_type make_node() const {
     if constexpr (parts::forward)
       return {};
@@ -307,7 +304,7 @@ class engine {
       for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
       if constexpr (hints) {
         watch_.follow(ahead_);
-        if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
+        if (options_.ahead != 0) ahead_.start(*reader_, feed_, orders_, options_.ahead, count != 0);
       }
       if (count != 0) watchdog_.start(explain, this);
     } catch (const std::system_error& e) {
@@ -324,6 +321,7 @@ class engine {
     p.clear_failure();
     p.rows = 0;
     feed_.prepare(p, parts_per_block_);
+    p.bind(*orders_, p.binding);
     p.columns.expect(shapes_);
     p.columns.begin(static_cast<std::size_t>(p.slots));
     if constexpr (detail::all_fixed<typename parts::element>::value) {
@@ -472,6 +470,7 @@ class engine {
   session_type device_;
   std::optional<reader_type> reader_;
   bool crowded_;  // threads share processors: park at once; feeds are cut by it
+  std::shared_ptr<const orders_type> orders_;
   feed_type feed_, trail_;
   std::size_t parts_per_block_;
   std::uint64_t grain_slots_;
@@ -492,7 +491,7 @@ class engine {
   stall_clock stall_;
   std::vector<counts_type> counts_;
   std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
-  [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
+  [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, orders_type>, no_read_ahead> ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;
 };

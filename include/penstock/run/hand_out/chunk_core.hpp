@@ -135,7 +135,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
               s.held.clear();
             }
           }
-          feed.seek(s.epoch, s.pass, s.ordinal);
+          feed.seek(s.epoch, s.ordinal, s.pass);
           if constexpr (parts::has_cursor && !parts::forward) {
             if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
           }
@@ -166,7 +166,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     } else {  // something was begun and not ended: the place before it
       const place& at = filling_ != nullptr ? mark_ : before_;
       auto before = engine.trail();
-      before.seek(at.epoch, at.pass, at.ordinal);
+      before.seek(at.epoch, at.ordinal, at.pass);
       before.settle();
       write_place(s, before, at);
     }
@@ -232,7 +232,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   };
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.trail();
-    return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
+    return {trail.epoch(),   trail.pass(),          trail.step(), step_,
             row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.

@@ -55,7 +55,7 @@ class core_base : public std::enable_shared_from_this<Core> {
   [[nodiscard]] std::string key(position at) const
     requires(!parts::forward)
   {
-    const position source = engine.feed().orders().sample_at(at);
+    const position source = engine.orders().sample_at(at);
     return key_of(*engine.reader(), source);
   }
 
@@ -98,7 +98,7 @@ class core_base : public std::enable_shared_from_this<Core> {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
-          const position source = engine.feed().orders().sample_at(at);
+          const position source = engine.orders().sample_at(at);
           using reader_type = typename Plan::source_type::reader;
           place.source = source.index;
           if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
@@ -118,7 +118,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     using reader_type = typename Plan::source_type::reader;
     if constexpr (!parts::forward && has_urls<reader_type>) {
       try {
-        const position source = engine.feed().orders().sample_at(at);
+        const position source = engine.orders().sample_at(at);
         e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
       } catch (...) {  // what cannot be said is left out
       }
