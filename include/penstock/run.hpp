@@ -23,9 +23,10 @@
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
-#include <penstock/run/feed/chunk_feed.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/front.hpp>
+#include <penstock/run/feed/placement.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/feed/serial_front.hpp>

@@ -2,7 +2,6 @@
 
 #include <penstock/evaluation/stage_chain.hpp>
 
-#include <penstock/run/feed/direct_feed.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>

@@ -4,7 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/state.hpp>
 
@@ -45,12 +45,12 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
     throw error(errc::state, {"this state is not of this plan: ", why});
   }
-  direct_feed<plan_type> feed(p);
-  const cut& c = feed.mine();
-  const auto& orders = feed.orders();
+  const auto orders = make_sample_orders(p);
+  feed at_step(make_feed_facts(p, orders));
+  const cut& c = at_step.mine();
   const std::uint64_t samples = p.source().size();
   if (samples == 0) return;
-  typename direct_feed<plan_type>::binding bound;
+  typename sample_orders_of<plan_type>::binding bound;
   // One bit set for each source epoch that the plan's epoch at hand reaches.
   std::vector<std::pair<std::uint64_t, detail::bit_set>> epochs;
   const auto set_of = [&](std::uint64_t epoch) -> detail::bit_set& {
@@ -82,10 +82,10 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     }
   };
   for (std::uint64_t epoch = 0; epoch <= where.epoch; ++epoch) {
-    const std::uint64_t steps = epoch < where.epoch ? feed.steps_per_epoch() : where.step;
+    const std::uint64_t steps = epoch < where.epoch ? at_step.steps_per_epoch() : where.step;
     for (std::uint64_t step = 0; step < steps; ++step) {
-      feed.seek(epoch, step);
-      const position at = feed.upstream();
+      at_step.seek(epoch, step);
+      const position at = at_step.upstream();
       const std::uint64_t first = at.index * c.global, count = c.count(at.index);
       if constexpr (parts::has_cursor) {
         if (drawn_of != at.epoch) draw(at.epoch);

@@ -3,8 +3,6 @@
 
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column_set.hpp>
-#include <penstock/run/feed/chunk_feed.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <cstdint>

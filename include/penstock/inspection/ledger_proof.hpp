@@ -9,7 +9,7 @@
 #include <penstock/run/bad/bad_entry.hpp>
 #include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/feed.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -48,13 +48,16 @@ namespace detail {
 template <class Plan>
 class ledger_prover {
   using parts = plan_parts<Plan>;
-  using feed_type = direct_feed<Plan>;
-  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  using orders_type = sample_orders_of<Plan>;
   using reader_type = typename Plan::source_type::reader;
 
  public:
   explicit ledger_prover(const Plan& p)
-      : plan_(p), feed_(p), reader_(p.source().open()), draws_{&feed_.orders(), *options_of(p).seed} {
+      : plan_(p),
+        orders_(make_sample_orders(p)),
+        mine_(make_feed_facts(p, orders_).mine),
+        reader_(p.source().open()),
+        draws_{&orders_, *options_of(p).seed} {
     if (const auto starts = p.source().starts()) starts_ = *starts;
     if (starts_.size() < 2) starts_ = {0, p.source().size()};
   }
@@ -114,12 +117,11 @@ class ledger_prover {
   std::optional<position> sample_of(const bad_entry& one, std::uint64_t index,
                                     const std::optional<std::uint64_t>& source, std::string_view key,
                                     std::string_view who) {
-    const auto& orders = feed_.orders();
-    if (index >= orders.size()) {
-      violation(one, {who, " is at position ", index, ", and an epoch has ", orders.size()});
+    if (index >= orders_.size()) {
+      violation(one, {who, " is at position ", index, ", and an epoch has ", orders_.size()});
       return std::nullopt;
     }
-    orders.rebind(binding_, one.epoch, index, index + 1);
+    orders_.rebind(binding_, one.epoch, index, index + 1);
     const position found = binding_(index);
     if (source && *source != found.index) {
       violation(one, {who, " is sample ", *source, " of the source, and in this plan sample ", found.index});
@@ -144,20 +146,21 @@ class ledger_prover {
     if constexpr (parts::has_cursor)
       return true;
     else
-      return feed_.mine().slot_of(index).has_value();
+      return mine_.slot_of(index).has_value();
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
-    if (feed_.orders().size() < 2) return false;
+    if (orders_.size() < 2) return false;
     for (std::uint32_t j = 0; j < draws_.most; ++j)
       if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
     return false;
   }
 
   const Plan& plan_;
-  feed_type feed_;
+  orders_type orders_;
+  cut mine_;
   reader_type reader_;
   bad_is_replaced<orders_type> draws_;
-  typename feed_type::binding binding_;
+  typename orders_type::binding binding_;
   std::vector<std::uint64_t> starts_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
   ledger_proof made_;

@@ -48,6 +48,7 @@ class counting_plan {
   std::atomic<std::uint64_t> hinted{0};
   bool refuses = false;
 
+  static counting_plan& self(void* e) noexcept { return *static_cast<counting_plan*>(e); }
   static constexpr ps::engine_calls calls{
       .make = [](void* e) -> ps::block* { return ++self(e).made, new numbers; },
       .destroy = [](ps::block* b) noexcept { delete static_cast<numbers*>(b); },
@@ -82,7 +83,6 @@ class counting_plan {
       .stop_front = [](void*) noexcept {}};
 
  private:
-  static counting_plan& self(void* e) noexcept { return *static_cast<counting_plan*>(e); }
   ps::engine_setup setup_;
 };
 
@@ -134,8 +134,7 @@ TEST_CASE("run/engine_shell: going elsewhere drops what was opened, and tells th
   ps::block* const first = one.shell.next();
   REQUIRE(first != nullptr);
   one.shell.give_back(first);
-  one.shell.reposition().seek(2, 5);
-  one.shell.begin_again();
+  one.shell.reposition([](ps::feed& f) { f.seek(2, 5); });
   CHECK(plan.fronts == 1);
   CHECK(one.shell.delivered_feed().epoch() == 2);
   ps::block* const there = one.shell.next();

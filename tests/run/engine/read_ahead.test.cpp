@@ -71,7 +71,8 @@ TEST_CASE(
   CHECK(reader.asked == numbers_below(8));
 }
 
-TEST_CASE("run/read_ahead: where a source takes no hints nothing happens, and a hint that fails is no failure") {
+TEST_CASE(
+    "run/read_ahead: where a source takes no hints nothing happens, and a hint that fails is no failure") {
   const ps::run_watch nobody({}, 0, true, 0);
   ps::read_ahead idle;
   idle.opened(8);

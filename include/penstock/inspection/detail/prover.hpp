@@ -9,7 +9,7 @@
 #include <penstock/inspection/topology.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/run/engine/thread.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/state.hpp>
 
 #include <algorithm>
@@ -34,26 +34,28 @@ namespace penstock::inline v0_1::detail {
 template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
-  using feed_type = direct_feed<Plan>;
-  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  using orders_type = sample_orders_of<Plan>;
   static constexpr bool repeats = orders_type::repeats;
   static constexpr bool pads = orders_type::pads;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
-      : plan_(p), feed_(p), shapes_(shapes), options_(options) {
+      : plan_(p),
+        orders_(make_sample_orders(p)),
+        feed_(make_feed_facts(p, orders_)),
+        shapes_(shapes),
+        options_(options) {
     if (shapes.empty() || options.epochs == 0)
       throw error(errc::argument, shapes.empty() ? "there is no topology to prove; give one or more"
                                                  : "no epoch is to be proved; give epochs = 1 or more");
-    const auto& orders = feed_.orders();
     const cut& c = feed_.mine();
-    made_.positions = orders.size();
+    made_.positions = orders_.size();
     made_.samples = p.source().size();
     made_.global = c.global;
-    made_.sampled = orders.size() > options.most_positions;
+    made_.sampled = orders_.size() > options.most_positions;
     if (made_.sampled && parts::has_cursor)
       throw error(errc::limit,
-                  {"an epoch of ", orders.size(),
+                  {"an epoch of ", orders_.size(),
                    " positions through a shuffle_buffer cannot be proved; raise most_positions"});
     if (const auto starts = p.source().starts()) starts_ = *starts;
     if (starts_.size() < 2) starts_ = {0, made_.samples};
@@ -145,7 +147,7 @@ class prover {
     listed_.clear();
     if (n == 0) return;
     if (!made_.sampled) {
-      feed_.orders().rebind(binding_, epoch_, 0, n);
+      orders_.rebind(binding_, epoch_, 0, n);
       find_source_epochs();
       // Few positions of many samples are put in order instead.
       if (pads || made_.samples <= 256 * (n / source_epochs_ + 1))
@@ -214,15 +216,14 @@ class prover {
   }
 
   void prove_order() {
-    const auto& orders = feed_.orders();
     constexpr std::uint64_t piece_size = 1 << 16;
     const std::uint64_t n = made_.positions, looks = made_.sampled ? options_.looks : n;
     for (std::uint64_t from = next_.fetch_add(piece_size); from < looks; from = next_.fetch_add(piece_size)) {
       const std::uint64_t end = std::min(looks, from + piece_size);
-      typename feed_type::binding bound = binding_;
+      typename orders_type::binding bound = binding_;
       for (std::uint64_t i = from; i < end; ++i) {
         const std::uint64_t index = made_.sampled ? mix64(i ^ mix64(epoch_)) % n : i;
-        if (made_.sampled) orders.rebind(bound, epoch_, index, index + 1);
+        if (made_.sampled) orders_.rebind(bound, epoch_, index, index + 1);
         const position at = bound(ordinal(index));
         if (at.index >= made_.samples || (!made_.sampled && at.epoch - source_epoch_ >= source_epochs_)) {
           order_violation({"position ", index, " gives sample ", at.index, " of ", made_.samples});
@@ -242,8 +243,8 @@ class prover {
             order_violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
-          const auto back = orders.position_of(at);
-          if (pads ? !back || orders.sample_at(*back) != at
+          const auto back = orders_.position_of(at);
+          if (pads ? !back || orders_.sample_at(*back) != at
                    : !back || *back != position{epoch_, ordinal(index)})
             order_violation(
                 {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
@@ -274,8 +275,8 @@ class prover {
       ranks[r].world = ranks.size();
       ranks[r].rank = r;
     }
-    feed_type feed = feed_;
-    const std::uint64_t steps = feed.steps_per_epoch();
+    feed at_step = feed_;
+    const std::uint64_t steps = at_step.steps_per_epoch();
     const bool first = epoch_ == options_.first_epoch;
     std::vector<bit_set> touched;
     if (first && !made_.sampled)
@@ -288,8 +289,8 @@ class prover {
       const std::uint64_t step = looks == steps || i == 0 ? i
                                  : i == 1                 ? steps - 1
                                                           : mix64(i ^ mix64(which)) % steps;
-      feed.seek(epoch_, step);
-      const position at = feed.upstream();
+      at_step.seek(epoch_, step);
+      const position at = at_step.upstream();
       if (!made_.sampled) {
         if (!step_seen.set(at.index))
           reached += c.count(at.index);
@@ -380,7 +381,7 @@ class prover {
   /// A state of this topology on the next one.
   void prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
     const topology& next = shapes_[static_cast<std::size_t>((numbers_[which] + 1) % shapes_.size())];
-    feed_type before = feed_, after = feed_;
+    feed before = feed_, after = feed_;
     before.seek(epoch_, stop);
     state where;
     where.epoch = before.epoch();
@@ -402,7 +403,8 @@ class prover {
   }
 
   const Plan& plan_;
-  feed_type feed_;
+  orders_type orders_;
+  feed feed_;
   std::span<const topology> shapes_;
   proof_options options_;
   std::vector<std::uint64_t> numbers_;  // of the topologies that are proved
@@ -410,7 +412,7 @@ class prover {
   sentences order_violations_;  // of the epoch
   std::uint64_t epoch_ = 0, source_epoch_ = 0, source_epochs_ = 1;
   std::vector<std::uint64_t> starts_, drawn_;
-  typename feed_type::binding binding_;
+  typename orders_type::binding binding_;
   bit_set seen_;
   std::vector<position> listed_;  // the same where it is smaller
   std::vector<std::uint32_t> shard_of_;

@@ -43,29 +43,30 @@ struct engine_basis {
   using orders_type = sample_orders_of<Plan>;
 
   engine_basis(const Plan& p, const run_options& options)
-      : plan(p),
-        device(device_of<Plan>::get(p).connect()),
-        reader(open_reader(p)),
-        orders(make_sample_orders(p)) {
-    setup.options = options;
-    if (!setup.options.workers) setup.options.workers = default_workers(world_of(p).local_size);
-    const unsigned workers = *setup.options.workers;
-    setup.crowded = workers != 0 && workers + 1 > usable_processors();
-    size_facts facts = size_facts_of(p, reader ? &*reader : nullptr);
-    facts.copies = setup.copies = session_type::copies;
-    facts.crowded = setup.crowded;
-    const run_sizes sizes(setup.options, facts);
-    setup.leading = feed(make_feed_facts(p, orders, sizes.chunk()));
-    setup.batches_per_block = sizes.batches_per_block(setup.leading.slots_per_block());
-    const std::uint64_t slots = setup.leading.slots_per_block() * setup.batches_per_block;
-    grain_slots = sizes.grain(slots);
-    setup.depth = sizes.depth(slots);
-    setup.in_place = parts::direct;
-    setup.forward = parts::forward;
-    setup.sizes_are_fixed = all_fixed<typename parts::element>::value;
-    setup.tells_costs = !parts::forward && !plain_plan<Plan>;
-    setup.stages = names_of_stages(p);
-    setup.observers = observers_of(p, workers, !parts::forward && takes_hints<reader_type> && options.ahead != 0);
+      : plan_(p),
+        device_(device_of<Plan>::get(p).connect()),
+        reader_(open_reader(p)),
+        orders_(make_sample_orders(p)) {
+    begin_with_.options = options;
+    if (!begin_with_.options.workers) begin_with_.options.workers = default_workers(world_of(p).local_size);
+    const unsigned workers = *begin_with_.options.workers;
+    begin_with_.crowded = workers != 0 && workers + 1 > usable_processors();
+    size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
+    facts.copies = begin_with_.copies = session_type::copies;
+    facts.crowded = begin_with_.crowded;
+    const run_sizes sizes(begin_with_.options, facts);
+    begin_with_.leading = feed(make_feed_facts(p, orders_, sizes.chunk()));
+    begin_with_.batches_per_block = sizes.batches_per_block(begin_with_.leading.slots_per_block());
+    const std::uint64_t slots = begin_with_.leading.slots_per_block() * begin_with_.batches_per_block;
+    grain_ = sizes.grain(slots);
+    begin_with_.depth = sizes.depth(slots);
+    begin_with_.in_place = parts::direct;
+    begin_with_.forward = parts::forward;
+    begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
+    begin_with_.stages = names_of_stages(p);
+    begin_with_.observers =
+        observers_of(p, workers, !parts::forward && takes_hints<reader_type> && options.ahead != 0);
   }
 
   static std::optional<reader_type> open_reader(const Plan& p) {
@@ -75,12 +76,12 @@ struct engine_basis {
       return p.source().open();
   }
 
-  Plan plan;
-  session_type device;
-  std::optional<reader_type> reader;
-  orders_type orders;
-  engine_setup setup;
-  std::uint64_t grain_slots = 1;
+  Plan plan_;
+  session_type device_;
+  std::optional<reader_type> reader_;
+  orders_type orders_;
+  engine_setup begin_with_;
+  std::uint64_t grain_ = 1;
 };
 
 }  // namespace detail
@@ -115,15 +116,17 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->setup), this->grain_slots,
-                     any_ring::of<typename detail::ring_of<typename parts::stages>::type>, token),
+        engine_shell(calls, this, std::move(this->begin_with_), this->grain_,
+                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
-                   bad_type::make(this->orders, *this->options().seed)),
+                   bad_type::make(this->orders_, *this->options().seed)),
         front_(detail::front_of<Plan>::make(p), this->depth()) {
     start(hints());
   }
   ~engine() { stop(); }
 
+  /// As in the shell, in the plan's type.
+  [[nodiscard]] block_type* next() { return static_cast<block_type*>(engine_shell::next()); }
   /// A block of the run's own kind that is no part of the ring, and no more than its memory to begin with.
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
@@ -139,11 +142,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.transferred = false;
   }
 
-  [[nodiscard]] const Plan& plan() const noexcept { return basis::plan; }
-  [[nodiscard]] session_type& device_session() noexcept { return basis::device; }
-  [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return basis::reader; }
+  [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
+  [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
+  [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
   /// The order of the samples, from the last order stage before batch and deciders to the source.
-  [[nodiscard]] const orders_type& orders() const noexcept { return basis::orders; }
+  [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
  private:
   static constexpr std::uint64_t after_all_rows = block::no_slot - 1;  // the source itself failed
@@ -174,8 +177,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept { return self(e).evaluate(own(w), own(b), s, grain, abandoned, times); },
-      .finish =
-          [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
+      .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
             detail::for_each_cost(static_cast<const plan_worker&>(w).scratch,
@@ -188,7 +190,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::forward)
       return {};
     else
-      return node_type{&*basis::reader};
+      return node_type{&*this->reader_};
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
@@ -199,7 +201,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void hint_all(const placement& samples) {
     samples.bind(orders(), hint_binding_);
     for (std::uint64_t slot = 0; slot < samples.parts[0].valid; ++slot)
-      hint(*basis::reader, hint_binding_(samples.index(slot)), scout_);
+      hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
   }
 
   void begin(block_type& b) {
@@ -223,7 +225,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         return b.parts[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * this->grain_slots, last = first + this->grain_slots;
+      const std::uint64_t first = grain * this->grain_, last = first + this->grain_;
       for (std::size_t i = 0; i < b.parts.size() && b.parts[i].first < last; ++i) {
         const batch_part& part = b.parts[i];
         // Batches whose positions follow each other are evaluated in one go.

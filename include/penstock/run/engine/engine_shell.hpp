@@ -44,23 +44,23 @@ struct alignas(64) engine_worker : ring_work {
 /// What the shell of an engine has its plan's own code do: about one call of each for a block or a grain.
 /// `engine` is the plan's part, which made the shell.
 struct engine_calls {
-  block* (*make)(void* engine);                   ///< a new block
-  void (*destroy)(block*) noexcept;               ///< ends one
-  void (*prepare)(void* engine, block&);          ///< binds orders and begins columns; positions are there
-  std::uint64_t (*held)(const block&) noexcept;   ///< bytes of its columns
-  void (*release)(block&) noexcept;               ///< gives those bytes back
-  void (*settle)(void* engine, block&);           ///< waits until no copy reads what was given back
-  void (*start_copy)(void* engine, block&);       ///< to the device
-  void (*end_copy)(void* engine, block&);         ///< waits for it
-  engine_worker* (*make_worker)();                ///< with the scratch of its stages
+  block* (*make)(void* engine);                  ///< a new block
+  void (*destroy)(block*) noexcept;              ///< ends one
+  void (*prepare)(void* engine, block&);         ///< binds orders and begins columns; positions are there
+  std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
+  void (*release)(block&) noexcept;              ///< gives those bytes back
+  void (*settle)(void* engine, block&);          ///< waits until no copy reads what was given back
+  void (*start_copy)(void* engine, block&);      ///< to the device
+  void (*end_copy)(void* engine, block&);        ///< waits for it
+  engine_worker* (*make_worker)();               ///< with the scratch of its stages
   void (*destroy_worker)(engine_worker*) noexcept;
   /// Evaluates a grain; the samples of it. `times`: the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
-  void (*finish)(void* engine, engine_worker&, block&) noexcept;          ///< all grains are done
-  void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;    ///< of source and stages so far
-  void (*restart_front)(void* engine, std::span<const std::uint64_t>);    ///< it begins there, or anew
-  void (*stop_front)(void* engine) noexcept;                              ///< lets its waiters go
+  void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< all grains are done
+  void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
+  void (*restart_front)(void* engine, std::span<const std::uint64_t>);  ///< it begins there, or anew
+  void (*stop_front)(void* engine) noexcept;                            ///< lets its waiters go
 };
 
 /// What a shell is told when it is made.
@@ -118,10 +118,14 @@ class engine_shell {
     give_back(b);
     request_stop();
   }
-  /// Drops what was opened, and shows the feed to move. `begin_again` must follow.
-  [[nodiscard]] feed& reposition();
-  /// Goes on where the feed stands now; over a forward source where `front` says, which a front has saved.
-  void begin_again(std::span<const std::uint64_t> front = {});
+  /// Drops what was opened and begins again where `move(feed&)` puts the feed; over a forward source where
+  /// `front` says, which a front has saved.
+  template <class Move>
+  void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
+    drop_opened();
+    move(leading_);
+    begin_again(front);
+  }
   /// Lets the feed read ahead up to this epoch.
   void limit(std::uint64_t epochs);
   /// Waits until a block that `next` gave is on its device.
@@ -151,6 +155,8 @@ class engine_shell {
     return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
   }
   void prepare(block& b);
+  void drop_opened();
+  void begin_again(std::span<const std::uint64_t> front);
   [[nodiscard]] bool wait_for(std::uint64_t s);
   void send_ahead();
   void start_copy(block& b);

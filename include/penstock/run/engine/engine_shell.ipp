@@ -151,11 +151,10 @@ PENSTOCK_INLINE block* engine_shell::next() {
   return b;
 }
 
-PENSTOCK_INLINE feed& engine_shell::reposition() {
+PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
   while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
   abandon_.store(false, std::memory_order_relaxed);
-  return leading_;
 }
 
 PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
@@ -263,8 +262,7 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
   const bool abandoned = abandon_.load(std::memory_order_relaxed);
   if (abandoned && !setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
-  const bool times =
-      watch_.times_all_grains() || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+  const bool times = watch_.times_all_grains() || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
   const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
   const std::uint64_t end = detail::now_ns();
   w.counts->add(samples, end - begin);

@@ -25,7 +25,7 @@ namespace penstock::inline v0_1 {
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 /// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
 /// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -34,7 +34,7 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     std::uint64_t row = first;
     const auto index_of = [&](std::uint64_t r) {
@@ -75,7 +75,7 @@ class evaluator {
 
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
   template <class Counts>
-  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const std::uint64_t valid = p.parts[0].valid;
     bool again = false;
@@ -115,7 +115,7 @@ class evaluator {
 
   /// The same for a chunk of samples that a forward source gave.
   template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
                    bool times) const noexcept {
     row_writer rows = begin_rows(p);
     const batch_part& part = p.parts[0];
@@ -144,7 +144,7 @@ class evaluator {
   }
 
   /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
-  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
     try {
       throw;
     } catch (error& e) {
@@ -162,7 +162,7 @@ class evaluator {
   /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
   /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
   /// a worker, another one takes its place.
-  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+  static void finish_columns(Block& p, const batch_part& part) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, part, [&](bad_slot& one) {
         p.columns.blank(static_cast<std::size_t>(one.row));
@@ -193,7 +193,7 @@ class evaluator {
       p.fail(part.first, std::current_exception());
     }
   }
-  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
+  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
     if constexpr (Bad::replaces)
       finish_tolerantly(p, part, [&](bad_slot& one) {
         find_substitute(one, w, slot_place{*this, p, w, one.row});
@@ -207,7 +207,7 @@ class evaluator {
   struct slot_place {
     static constexpr bool makes_holes = true;
     const evaluator& self;
-    Payload& p;
+    Block& p;
     worker& w;
     std::uint64_t number;
 
@@ -218,7 +218,7 @@ class evaluator {
   };
   /// Where the rows of a chunk go; makes room where a stage made several of one.
   struct row_writer {
-    Payload& p;
+    Block& p;
     std::uint64_t count, room, slot;
 
     template <class V>
@@ -244,7 +244,7 @@ class evaluator {
 
     [[nodiscard]] std::uint64_t row() const noexcept { return rows.count; }
     void take_back() const noexcept {
-      Payload& p = rows.p;
+      Block& p = rows.p;
       for (; rows.count != 0 && p.sources[static_cast<std::size_t>(rows.count - 1)] == rows.slot;
            --rows.count)
         p.columns.unwrite(static_cast<std::size_t>(rows.count - 1));
@@ -255,7 +255,7 @@ class evaluator {
   /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
   /// the failure is.
   template <class Place>
-  bool go_on_without(Payload& p, worker& w, position at, Place where) const noexcept {
+  bool go_on_without(Block& p, worker& w, position at, Place where) const noexcept {
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -312,7 +312,7 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
   /// others.
   template <class Settle>
-  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
+  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
     bool led = false;
     while (true) {
       try {
@@ -345,12 +345,12 @@ class evaluator {
   }
 
   /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept {
+  static row_writer begin_rows(Block& p) noexcept {
     return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0};
   }
 
   template <class Timing>
-  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
+  void evaluate_to_row(Block& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
     chain_.evaluate(
         {p.epoch, index}, w,
         [&p, row]<class V>(V&& value) {
@@ -361,7 +361,7 @@ class evaluator {
 
   /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is
   /// thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row,
+  void write_light(Block& p, const batch_part& part, worker& w, std::uint64_t& row,
                    std::uint64_t last) const {
     const step_view view = part.view;
     const std::uint64_t epoch = p.epoch, base = part.first;
@@ -403,7 +403,7 @@ class evaluator {
 
   /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room
   /// for a row.
-  void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
+  void write_rows_light(Block& p, worker& w, row_writer& rows, std::uint64_t end) const {
     const step_view view = p.parts[0].view;
     const std::uint64_t epoch = p.epoch;
     auto& columns = p.columns;

@@ -32,8 +32,8 @@ PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost>
     std::uint64_t& before = costs_before_[i * stages_ + number];
     const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
     if (took == 0) continue;
-    note(thread_of(i), {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number),
-                        e.block});
+    note(thread_of(i),
+         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
     at = std::min(at + took, e.end_ns);
   }
 }

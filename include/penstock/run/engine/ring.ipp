@@ -26,7 +26,7 @@ PENSTOCK_INLINE void ring::stop() noexcept {
 }
 
 PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
-                               std::uint32_t wanted) const noexcept {
+                                std::uint32_t wanted) const noexcept {
   for (unsigned i = 0; i < spins_; ++i) {
     if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
     if (stopped()) return false;

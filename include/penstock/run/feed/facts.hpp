@@ -102,8 +102,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
       made.after_batch = step_orders(std::move(after));
   } else {
     if (made.fixed_steps)
-      made.most_steps =
-          detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
+      made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
       const world part = parts::shard_before_decider ? world_of(p) : world{};
       made.mine = {.size = orders.size(),

@@ -39,10 +39,10 @@ struct placement {
   std::vector<batch_part> parts;       // batches; a chunk has one part
   std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
   bool listed = false;
-  bool last = false;                 // chunks: the last one of its pass
-  std::uint64_t epoch = 0;           // of the positions
-  std::uint64_t slots = 0;           // rows of all parts
-  std::uint64_t low = 0, high = 0;   // the orders are to be bound for [low, high); nothing where low >= high
+  bool last = false;                // chunks: the last one of its pass
+  std::uint64_t epoch = 0;          // of the positions
+  std::uint64_t slots = 0;          // rows of all parts
+  std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
 
   /// The position index in a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {

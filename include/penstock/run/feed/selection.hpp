@@ -19,8 +19,7 @@ namespace penstock::inline v0_1 {
 ///
 /// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
 /// in turn, wherever among them `shard` stands.
-template <class = void>
-class basic_selection {
+class selection {
  public:
   void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
   void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
@@ -75,7 +74,6 @@ class basic_selection {
   std::uint64_t rank_ = 0, world_ = 1;
   std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
-using selection = basic_selection<>;
 
 namespace detail {
 
