@@ -80,8 +80,7 @@ class batch_handle {
   [[nodiscard]] std::size_t size() const { return slots_; }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
   [[nodiscard]] std::size_t valid_size() const {
-    if constexpr (parts::tolerant)
-      return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
+    if constexpr (parts::tolerant) return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
     return valid_;
   }
   /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes

@@ -103,7 +103,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using node_type =
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
-  using columns_type = columns_of<Plan, session_type>;
+  using columns_type = columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
   using block_type = block_of<columns_type, binding, typename session_type::transfer>;
 

@@ -6,6 +6,7 @@
 #include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/column.hpp>
 
 #include <algorithm>
 #include <cstddef>
