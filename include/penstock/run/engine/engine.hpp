@@ -62,7 +62,7 @@ class engine {
   using payload_type = payload<columns_type, binding, typename session_type::transfer,
                                std::conditional_t<parts::tolerant, bad_slots, no_bad_slots>>;
 
-  static constexpr bool light = light_plan<Plan>;
+  static constexpr bool light = plain_plan<Plan>;
   static constexpr bool ordered = !parts::forward &&
                                   !std::is_same_v<binding, typename order_chain<>::binding> &&
                                   !std::is_same_v<binding, no_binding>;
@@ -274,7 +274,7 @@ class engine {
     if constexpr (parts::direct)
       return feed_type(p);
     else
-      return feed_type(p, sizes().chunk(p));
+      return feed_type(p, sizes().chunk());
   }
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -283,12 +283,11 @@ class engine {
       return node_type{&*reader_};
   }
 
-  [[nodiscard]] run_sizes<Plan> sizes() const {
-    std::uint64_t bytes = 0;
-    if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
-      if (reader_) bytes = reader_->bytes_per_sample();
-    }
-    return {options_, bytes, crowded_, session_type::copies};
+  [[nodiscard]] run_sizes sizes() const {
+    size_facts facts = size_facts_of(plan_, reader_ ? &*reader_ : nullptr);
+    facts.copies = session_type::copies;
+    facts.crowded = crowded_;
+    return {options_, facts};
   }
   [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
   [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {

@@ -87,7 +87,7 @@ class run_watch {
  public:
   static constexpr bool any = observers_of<Plan>::any;
   /// Whether the first sample of every grain is timed: not where samples are numbers.
-  static constexpr bool all_grains = any && !light_plan<Plan>;
+  static constexpr bool all_grains = any && !plain_plan<Plan>;
 
   run_watch(const Plan& p, unsigned workers, bool asks_ahead)
       : all_(connect(p, workers, asks_ahead)), workers_(workers) {
