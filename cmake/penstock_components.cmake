@@ -5,8 +5,8 @@
 #
 # One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
 # listed, since what a glob finds depends on the day; tools/check_headers.py compares the list with the tree.
-# Files of bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its bodies,
-# so that whoever compiles each header by itself compiles them too.
+# Files of bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its
+# bodies, so that whoever compiles each header by itself compiles them too.
 # PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links one that has no
 # such name. Headers without one need neither.
 function(penstock_component component)

@@ -16,7 +16,8 @@ else()
 endif()
 set(penstock_package_dir ${penstock_files_dir}/cmake/penstock)
 # Packagers who keep all of these in one place say so here.
-set(PENSTOCK_INSTALL_PKGCONFIGDIR "" CACHE STRING "Where files for pkg-config go, if not beside those of CMake")
+set(PENSTOCK_INSTALL_PKGCONFIGDIR ""
+    CACHE STRING "Where files for pkg-config go, if not beside those of CMake")
 set(penstock_pc_dir ${penstock_files_dir}/pkgconfig)
 if(PENSTOCK_INSTALL_PKGCONFIGDIR)
   set(penstock_pc_dir ${PENSTOCK_INSTALL_PKGCONFIGDIR})

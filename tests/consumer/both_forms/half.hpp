@@ -7,10 +7,10 @@
 /// One half of a program: where it finds things of the library, and what it does with them.
 struct half {
   bool has_bodies;
-  const void* text;                ///< where a function of the library is
-  const std::type_info* error;     ///< what it knows the library's exception by
-  long (*sum)();                   ///< of a pipeline that it runs
-  void (*fail)();                  ///< throws the library's exception
+  const void* text;                   ///< where a function of the library is
+  const std::type_info* error;        ///< what it knows the library's exception by
+  long (*sum)();                      ///< of a pipeline that it runs
+  void (*fail)();                     ///< throws the library's exception
   std::string (*caught)(void (*)());  ///< what it says of an exception that the function throws
 };
 

@@ -39,7 +39,8 @@ half this_half() {
 #else
   const bool has_bodies = true;
 #endif
-  return {has_bodies, reinterpret_cast<const void*>(&ps::detail::text), &typeid(ps::error), &sum, &fail, &caught};
+  const void* const text = reinterpret_cast<const void*>(&ps::detail::text);
+  return {has_bodies, text, &typeid(ps::error), &sum, &fail, &caught};
 }
 
 }  // namespace
