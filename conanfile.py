@@ -95,7 +95,7 @@ class PenstockConan(ConanFile):
         # Not what was enabled but all headers: with package_id cleared, one package serves every option.
         for kind in ("*.hpp", "*.ipp"):
             copy(self, kind, f"{self.source_folder}/include", f"{self.package_folder}/include")
-        copy(self, "libpenstock.a", self.build_folder, f"{self.package_folder}/lib", keep_path=False)
+        copy(self, "*.a", self.build_folder, f"{self.package_folder}/lib", keep_path=False)
         rmdir(self, f"{self.package_folder}/share")
 
     def package_info(self):
