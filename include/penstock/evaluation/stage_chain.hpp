@@ -3,9 +3,11 @@
 
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/detail/landing.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
 
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -41,6 +43,18 @@ struct worker_root {
   stage_cost cost;
   landing_time landing;
 };
+/// A worker of an innermost node: it has the root, and no worker below.
+template <class W>
+concept innermost_worker = requires(W& w) {
+  { w.root } -> std::same_as<worker_root&>;
+};
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (innermost_worker<W>)
+    return w.root;
+  else
+    return root_of(w.up);
+}
 
 }  // namespace detail
 
@@ -109,7 +123,7 @@ struct source_node {
  private:
   // A call to a function that only prefetches counts as one without effect, and goes at -O2.
   [[gnu::always_inline]] void touch(position p) const noexcept {
-    if constexpr (requires { reader->touch(p); }) reader->touch(p);
+    if constexpr (touches_memory<Reader>) reader->touch(p);
   }
 };
 
@@ -159,7 +173,7 @@ struct stage_node {
  private:
   template <class Sink, class V, class Timing>
   void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
-    auto& root = root_of(w);
+    auto& root = detail::root_of(w);
     const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
       const part_scope scope{root.part, root.part};
@@ -207,28 +221,14 @@ struct stage_node {
     w.cost.nanoseconds +=
         landing.template share_of_stage<std::remove_cvref_t<Given>, std::remove_cvref_t<W>>();
   }
-  template <class W>
-  static detail::worker_root& root_of(W& w) noexcept {
-    if constexpr (requires { w.root; })
-      return w.root;
-    else
-      return root_of(w.up);
-  }
 };
 
 namespace detail {
 
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  if constexpr (requires { w.root; })
-    return w.root;
-  else
-    return root_of(w.up);
-}
 /// The innermost worker: where the engine puts the binding or the item.
 template <class W>
 auto& innermost(W& w) noexcept {
-  if constexpr (requires { w.root; })
+  if constexpr (innermost_worker<W>)
     return w;
   else
     return innermost(w.up);
@@ -238,7 +238,7 @@ auto& innermost(W& w) noexcept {
 /// outermost.
 template <class W, class F>
 std::size_t for_each_cost(W& w, F&& f) {
-  if constexpr (requires { w.root; }) {
+  if constexpr (innermost_worker<W>) {
     f(std::size_t{0}, w.root.cost);
     return 0;
   } else {
@@ -246,16 +246,6 @@ std::size_t for_each_cost(W& w, F&& f) {
     f(number, w.cost);
     return number;
   }
-}
-
-template <class Stage, class Element>
-consteval bool draws_random() {
-  if constexpr (requires { Stage::template draws<Element>; })
-    return Stage::template draws<Element>;
-  else if constexpr (requires { Stage::random; })
-    return Stage::random;
-  else
-    return false;
 }
 
 template <class Element, class Node>
@@ -269,10 +259,10 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (value_stage<Stage>) {
-    constexpr bool random = draws_random<Stage, Element>();
+    constexpr bool random = drawing_stage<Stage, Element>;
     std::uint64_t stream = number;
-    if constexpr (requires { stage.address.hash; }) {
-      if (stage.address.hash != 0) stream = stage.address.hash;
+    if constexpr (addressed_stage<Stage>) {
+      if (stage.stream_address() != 0) stream = stage.stream_address();
     }
     return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed,
                               number + (random ? 1 : 0), rest...);
