@@ -136,7 +136,8 @@ auto make_sample_orders(const Plan& p) {
   } else {
     auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
     order_input in{p.source().size(), p.source().starts()};
-    if constexpr (detail::any_wants_places<decltype(orders)> && !renumbering_source<typename Plan::source_type>)
+    if constexpr (detail::any_wants_places<decltype(orders)> &&
+                  !renumbering_source<typename Plan::source_type>)
       in.places.reset(new source_places(p.source().fingerprint(), in.size));
     return detail::chain_of_orders(std::move(in), orders);
   }

@@ -45,7 +45,7 @@ struct worker_root {
 };
 /// A worker of an innermost node: it has the root, and no worker below.
 template <class W>
-concept innermost_worker = requires(W& w) {
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
 template <class W>

@@ -20,8 +20,8 @@
 namespace penstock::inline v0_1 {
 
 /// The facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by
-/// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its memory,
-/// of types that the plan has, is in `block_of`.
+/// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its
+/// memory, of types that the plan has, is in `block_of`.
 struct block : placement {
   block() = default;
   block(const block&) = delete;
@@ -57,8 +57,8 @@ struct block : placement {
   void note_bad(const penstock::bad_slot& one);
 };
 
-/// A block with its memory: columns, and what a copy to the device keeps; and with the orders of its positions,
-/// bound.
+/// A block with its memory: columns, and what a copy to the device keeps; and with the orders of its
+/// positions, bound.
 template <class Columns, class Binding, class Transfer>
 struct block_of : block {
   template <class Session>

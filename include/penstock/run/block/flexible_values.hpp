@@ -25,13 +25,13 @@ struct slot_error {
 /// How values whose shape is known at run time become one piece.
 enum class collation : std::uint8_t { stack, ragged, pad };
 
-/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written, and
-/// how they become one piece. `flexible_column` gives them their type.
+/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
+/// and how they become one piece. `flexible_column` gives them their type.
 ///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go to
-/// a side arena and are put in order at the end, so that only the first batches of a run are copied, and in
-/// place nothing is noted per value. `ragged` and `pad` always go through the arena: where a value stands is
-/// known when all are there.
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `ragged` and `pad` always go through the arena: where a value stands
+/// is known when all are there.
 class flexible_values {
  public:
   template <class Session>
@@ -74,8 +74,8 @@ class flexible_values {
     return memory_.data() + slot * stride_;
   }
   [[nodiscard]] bool has_memory() const noexcept { return memory_.data() != nullptr; }
-  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it keeps
-  /// for the next round.
+  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it
+  /// keeps for the next round.
   [[nodiscard]] std::byte* put_aside(std::size_t slot, std::size_t count, const extents& shape);
   [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
   [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }

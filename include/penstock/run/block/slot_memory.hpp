@@ -17,7 +17,8 @@ struct memory_account {
 };
 
 /// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
-/// entered in the account. It asks the session through two function pointers, and only where it grows or ends.
+/// entered in the account. It asks the session through two function pointers, and only where it grows or
+/// ends.
 class slot_memory {
  public:
   slot_memory() = default;

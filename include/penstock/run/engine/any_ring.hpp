@@ -10,8 +10,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each block,
-/// `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
+/// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
+/// block, `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
 struct ring_work {
   void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
   void (*on_block)(ring_work&, std::uint64_t s) noexcept;
@@ -36,7 +36,8 @@ class stop_view {
   const std::atomic<bool>* flag_ = nullptr;
 };
 
-/// A ring of any type, owned: what the engine asks of one goes through function pointers, a few calls a block.
+/// A ring of any type, owned: what the engine asks of one goes through function pointers, a few calls a
+/// block.
 ///
 /// A ring has the calls of `ring`, and `stop_flag()`, which gives the flag that `stop` sets.
 class any_ring {

@@ -86,7 +86,8 @@ struct engine_basis {
 
 }  // namespace detail
 
-/// The code of a plan in an engine: how its blocks are made, prepared and filled. Everything else is the shell's.
+/// The code of a plan in an engine: how its blocks are made, prepared and filled. Everything else is the
+/// shell's.
 ///
 /// What runs for each sample is in here, in the plan's own types; the shell calls it once for a grain.
 template <class Plan>

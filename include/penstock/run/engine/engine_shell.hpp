@@ -29,7 +29,8 @@ namespace penstock::inline v0_1 {
 
 class engine_shell;
 
-/// A worker as the shell of an engine knows it; the plan's own, with the scratch of its stages, derives from it.
+/// A worker as the shell of an engine knows it; the plan's own, with the scratch of its stages, derives from
+/// it.
 struct alignas(64) engine_worker : ring_work {
   engine_shell* shell = nullptr;
   worker_counts* counts = nullptr;
@@ -80,7 +81,8 @@ struct engine_setup {
 };
 
 /// Workers, ring, pool and feeds of one run: all that an engine is but the code of its plan, which it reaches
-/// through `engine_calls`. Never moved: workers and batches point at it. One thread at a time is its consumer.
+/// through `engine_calls`. Never moved: workers and batches point at it. One thread at a time is its
+/// consumer.
 ///
 /// Cost: a few indirect calls for each block and one for each grain; nothing for a sample.
 class engine_shell {

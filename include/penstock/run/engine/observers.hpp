@@ -13,15 +13,18 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
-/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a block.
+/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a
+/// block.
 class any_observer {
  public:
-  template <observer_session Session>
+  template <class Session>
+    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
   explicit any_observer(Session session)
       : self_(std::make_shared<Session>(std::move(session))), calls_(&calls_to<Session>) {}
 
@@ -78,7 +81,8 @@ template <class Plan>
   return all;
 }
 
-/// What a run tells the observers of its plan, block by block. Without one every function here returns at once.
+/// What a run tells the observers of its plan, block by block. Without one every function here returns at
+/// once.
 ///
 /// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
 class run_watch {

@@ -38,7 +38,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(engine.depth(), engine_type::destroy_block), ranks_(world_of(p).size) {
+      : base(p, options, token),
+        batches_(engine.depth(), engine_type::destroy_block),
+        ranks_(world_of(p).size) {
     if constexpr (parts::decided)
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
@@ -233,7 +235,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   [[nodiscard]] place here() noexcept {
     const auto& trail = engine.delivered_feed();
     return {trail.epoch(),   trail.pass(),          trail.step(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
+            row_ + to_skip_, survivors_ + to_skip_, dealt(),      bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
   void settle_into(place& into) {
@@ -485,7 +487,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
   std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
   std::size_t bad_ = 0;       // bad samples of the chunk that were seen
-  block_type* filling_ = nullptr;      // a batch that is begun
+  block_type* filling_ = nullptr;        // a batch that is begun
   std::uint64_t room_ = 0;               // rows it has memory for
   place mark_{};                         // where it began
   place before_{};                       // before the bad samples that were seen and are not counted
