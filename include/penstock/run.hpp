@@ -10,9 +10,12 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/block/whole.hpp>
+#include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/engine.hpp>
+#include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/machine.hpp>

@@ -191,6 +191,202 @@ class buffer {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/mistake.hpp
+
+/// What can be wrong with an expression made with `|`: each mistake is a type with one sentence that says
+/// what to write instead, and stands beside the stage that can be written wrongly.
+namespace penstock::inline v0_1 {
+
+struct about_expression_tag {};  ///< a mistake whose sentence speaks of what was written where
+struct about_element_tag {};     ///< one that speaks of the element: the compiler's message names its type
+
+/// A mistake: it names what its sentence speaks of, and its `explain` does not compile. A stage of yours has
+/// mistakes of its own when its `diagnose` returns them:
+///
+///     struct needs_a_number {
+///       using penstock_mistake = about_element_tag;
+///       template <class Reached>
+///       static consteval void explain() {
+///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
+///       }
+///     };
+///     struct halve_stage {
+///       using penstock_part = pointwise_tag;
+///       template <class Call>
+///       double apply(double value, const Call&) const { return value / 2; }
+///       template <class Context>
+///       static consteval auto diagnose() {
+///         if constexpr (std::convertible_to<typename Context::element, double>)
+///           return mistakes::none{};
+///         else
+///           return needs_a_number{};
+///       }
+///     };
+template <class M>
+concept mistake = requires { typename M::penstock_mistake; };
+
+/// False, whatever the type: what the `static_assert` of a mistake asks for, so that it fails where the
+/// mistake is made and not where it is defined.
+template <class>
+inline constexpr bool never = false;
+
+/// Names in a compiler's message the type of the element that reaches the wrong stage.
+template <class Element>
+struct reached_by {};
+
+/// Names in a compiler's message the source or stage that lost a guarantee.
+template <class Part>
+struct lost_by {};
+
+namespace mistakes {
+
+/// Nothing is wrong.
+struct none {};
+
+struct not_a_part {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
+                  "give your type `using penstock_part = pointwise_tag;`");
+  }
+};
+struct not_a_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
+                  "type `using penstock_part = source_tag;`");
+  }
+};
+struct no_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
+                  "webdataset(path) | ...");
+  }
+};
+struct two_sources {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a pipeline has one source, and this is a second one; join datasets with "
+                  "mix(...) or concat(...)");
+  }
+};
+struct value_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage works on samples and stands after batch; move it before batch(n)");
+  }
+};
+struct stage_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage stands after pin_and_copy, where batches have left the host; move "
+                  "it before batch(n)");
+  }
+};
+struct order_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: random access asked of a source that can only be read forward; use "
+                  "shuffle_buffer(k), or a source with an index");
+  }
+};
+struct order_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage needs to know how many samples there are, and after filter or "
+                  "unbatch nobody knows, nor behind batch over a forward source; move it before");
+  }
+};
+struct order_after_cursor {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
+                  "come from a cursor; move it before");
+  }
+};
+struct wrong_argument {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage's function cannot be called with the element that reaches it, which "
+                  "is that of reached_by<...> beside this line");
+  }
+};
+struct lost_by_a_stage {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
+                  "remove it or the require");
+  }
+};
+struct lost_by_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
+                  "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
+                  "filtering before shard");
+  }
+};
+struct lost_by_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a source that can only be read forward; use "
+                  "a source with an index");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The first of these that is a mistake.
+template <class... Ms>
+struct first_mistake {
+  using type = mistakes::none;
+};
+template <class M, class... Rest>
+struct first_mistake<M, Rest...> {
+  using type = M;
+};
+template <class... Rest>
+struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
+
+/// Whether nothing is wrong.
+template <class M>
+inline constexpr bool is_right = false;
+template <>
+inline constexpr bool is_right<mistakes::none> = true;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/name.hpp
 
 namespace penstock::inline v0_1 {
@@ -230,6 +426,27 @@ using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::
 // ---- penstock/core/record.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct no_such_field {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: no field of that name reaches this stage; reached_by<...> beside this line "
+                  "shows the fields that do");
+  }
+};
+struct field_twice {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
+  }
+};
+
+}  // namespace mistakes
 
 /// One field of a record: a name (as a type) and the value's type. Written `field<"jpg", T>`.
 template <class Name, class T>
@@ -399,6 +616,19 @@ struct std::tuple_element<I, penstock::record<Fields...>> {
   using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };
 
+// ---- penstock/core/compiled.hpp
+
+/// Where definitions live: in the headers, inline, unless a program links `penstock::compiled`. That target,
+/// and nothing else, defines PENSTOCK_COMPILED: the program then sees declarations, and the library holds the
+/// definitions. They are the same ones; no macro chooses what they do.
+///
+/// The bodies of `x.hpp` that need no template stand in `x.ipp`, each marked PENSTOCK_INLINE.
+#ifdef PENSTOCK_COMPILED
+#define PENSTOCK_INLINE
+#else
+#define PENSTOCK_INLINE inline
+#endif
+
 // ---- penstock/core/message.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -423,20 +653,7 @@ class piece {
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
-  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
-    if (kind_ == kind::text) {
-      line.append(data_, static_cast<std::size_t>(value_));
-    } else if (kind_ == kind::character) {
-      line.push_back(static_cast<char>(value_));
-    } else {
-      char digits[24];
-      char* begin = digits + sizeof(digits);
-      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
-        *--begin = static_cast<char>('0' + rest % 10);
-      if (kind_ == kind::negative) *--begin = '-';
-      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
-    }
-  }
+  [[gnu::cold]] void append_to(std::string& line) const;
 
  private:
   enum class kind : unsigned char { text, character, number, negative };
@@ -447,10 +664,35 @@ class piece {
 
 /// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
 /// much of a program's compile time.
-[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
+[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
+[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/message.ipp
+
+namespace penstock::inline v0_1::detail {
+
+[[gnu::noinline]] PENSTOCK_INLINE void piece::append_to(std::string& line) const {
+  if (kind_ == kind::text) {
+    line.append(data_, static_cast<std::size_t>(value_));
+  } else if (kind_ == kind::character) {
+    line.push_back(static_cast<char>(value_));
+  } else {
+    char digits[24];
+    char* begin = digits + sizeof(digits);
+    for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+      *--begin = static_cast<char>('0' + rest % 10);
+    if (kind_ == kind::negative) *--begin = '-';
+    line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+  }
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void append(std::string& line, std::initializer_list<piece> pieces) {
   for (const piece& p : pieces) p.append_to(line);
 }
-[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
+
+[[gnu::noinline]] PENSTOCK_INLINE std::string text(std::initializer_list<piece> pieces) {
   std::string line;
   append(line, pieces);
   return line;
@@ -553,23 +795,11 @@ class error : public std::exception {
  public:
   error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
   /// The message in pieces.
-  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
-      : code_(code), message_(detail::text(message)) {
-    render();
-  }
-  // Written out, so that places that throw call them: each is five texts.
-  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
-      : std::exception(other),
-        code_(other.code_),
-        message_(other.message_),
-        stage_(other.stage_),
-        file_(other.file_),
-        key_(other.key_),
-        line_(other.line_),
-        offset_(other.offset_),
-        at_(other.at_) {}
+  [[gnu::cold]] error(errc code, std::initializer_list<detail::piece> message);
+  // Out of line, so that places that throw call them: each is five texts.
+  [[gnu::cold]] error(const error& other) noexcept;
   error& operator=(const error& other) noexcept = default;
-  [[gnu::cold, gnu::noinline]] ~error() override {}
+  [[gnu::cold]] ~error() override;
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -592,62 +822,103 @@ class error : public std::exception {
   error& at_position(position where) & { return set(at_, where); }
 
   /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
-  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
-    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
-    render();
-    return *this;
-  }
+  [[gnu::cold]] error& in_part(std::string_view part);
 
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
-  [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
-    if (offset_)
-      message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
-    offset_ = offset;
-    render();
-    return *this;
-  }
+  [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
 
  private:
-  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
-    if (fact.empty()) {
-      fact = detail::shared_text(std::string(value));
-      render();
-    }
-    return *this;
-  }
-  template <class T>
-  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
-    if (!fact) {
-      fact = value;
-      render();
-    }
-    return *this;
-  }
-
-  [[gnu::cold, gnu::noinline]] void render() {
-    std::string line = detail::text({"penstock: ", message_.view()});
-    const std::size_t sentence = line.size();
-    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
-      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
-      detail::append(line, value);
-    };
-    if (!stage_.empty()) add("stage ", {stage_.view()});
-    if (!file_.empty()) add("file ", {file_.view()});
-    if (!key_.empty()) add("key ", {key_.view()});
-    if (offset_) add("offset ", {*offset_});
-    if (at_) add("position ", {at_->epoch, ":", at_->index});
-    if (line.size() != sentence) line += "]";
-    for (char& c : line)  // names come from foreign bytes
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    line_ = detail::shared_text(line);
-  }
+  [[gnu::cold]] error& set(detail::shared_text& fact, std::string_view value);
+  [[gnu::cold]] error& set(std::optional<std::uint64_t>& fact, std::uint64_t value);
+  [[gnu::cold]] error& set(std::optional<position>& fact, position value);
+  [[gnu::cold]] void render();
 
   errc code_;
   detail::shared_text message_, stage_, file_, key_, line_;
   std::optional<std::uint64_t> offset_;
   std::optional<position> at_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/error.ipp
+
+namespace penstock::inline v0_1 {
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(errc code, std::initializer_list<detail::piece> message)
+    : code_(code), message_(detail::text(message)) {
+  render();
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
+    : std::exception(other),
+      code_(other.code_),
+      message_(other.message_),
+      stage_(other.stage_),
+      file_(other.file_),
+      key_(other.key_),
+      line_(other.line_),
+      offset_(other.offset_),
+      at_(other.at_) {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
+  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
+  if (offset_)
+    message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
+  offset_ = offset;
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(detail::shared_text& fact, std::string_view value) {
+  if (fact.empty()) {
+    fact = detail::shared_text(std::string(value));
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<std::uint64_t>& fact, std::uint64_t value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<position>& fact, position value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void error::render() {
+  std::string line = detail::text({"penstock: ", message_.view()});
+  const std::size_t sentence = line.size();
+  const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+    detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+    detail::append(line, value);
+  };
+  if (!stage_.empty()) add("stage ", {stage_.view()});
+  if (!file_.empty()) add("file ", {file_.view()});
+  if (!key_.empty()) add("key ", {key_.view()});
+  if (offset_) add("offset ", {*offset_});
+  if (at_) add("position ", {at_->epoch, ":", at_->index});
+  if (line.size() != sentence) line += "]";
+  for (char& c : line)  // names come from foreign bytes
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  line_ = detail::shared_text(line);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -1786,19 +2057,6 @@ struct policy_for {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/compiled.hpp
-
-/// Where definitions live: in the headers, inline, unless a program links `penstock::compiled`. That target,
-/// and nothing else, defines PENSTOCK_COMPILED: the program then sees declarations, and the library holds the
-/// definitions. They are the same ones; no macro chooses what they do.
-///
-/// The bodies of `x.hpp` that need no template stand in `x.ipp`, each marked PENSTOCK_INLINE.
-#ifdef PENSTOCK_COMPILED
-#define PENSTOCK_INLINE
-#else
-#define PENSTOCK_INLINE inline
-#endif
-
 // ---- penstock/core/fingerprint.hpp
 
 namespace penstock::inline v0_1 {
@@ -1910,255 +2168,6 @@ struct place {
   bool after_shard = false;
   bool forward = false;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/mistake.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What can be wrong with an expression made with `|`. Each has one sentence that says what to write instead.
-enum class mistake {
-  none,
-  not_a_part,
-  not_a_source,
-  no_source,
-  two_sources,
-  two_batches,
-  two_shards,
-  shard_after_batch,
-  batch_after_copy,
-  stage_after_copy,
-  value_after_batch,
-  copy_without_batch,
-  steps_without_batch,
-  cursor_after_batch,
-  no_such_field,
-  field_twice,
-  fields_need_names,
-  decode_nothing,
-  codec_wants_bytes,
-  decode_which_field,
-  not_a_codec,
-  wrong_argument,
-  mutable_function,
-  returns_nothing,
-  predicate_not_bool,
-  discovered_without_collate,
-  open_sample_in_batch,
-  not_batchable,
-  order_on_forward,
-  order_after_decider,
-  order_after_cursor,
-  cursor_after_decider,
-  enumerate_after_decider,
-  not_expandable,
-  lost_by_a_stage,
-  lost_by_shuffle_buffer,
-  lost_by_decider,
-  lost_by_forward,
-  require_nothing,
-  two_bad_samples,
-  replace_on_forward,
-  joins_no_source,
-  joins_forward,
-  joins_sharded,
-  joins_batched,
-  joins_cursor,
-  joins_decider,
-  joins_annotation,
-  joins_bad_samples,
-  joins_nothing,
-  mix_without_weights,
-  mix_list_and_more,
-  mix_option_twice,
-  elements_differ,
-  zip_needs_names,
-  zip_same_field,
-  zip_name_count,
-};
-
-/// Names in a compiler's message the type of the element that reaches the wrong stage.
-template <class Element>
-struct reached_by {};
-
-/// Fails to compile with the sentence of `M`, and with nothing else. `Reached` is there to be printed.
-template <mistake M, class Reached = void>
-consteval void explain() {
-  static_assert(M != mistake::not_a_part,
-                "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
-                "give your type "
-                "`using penstock_part = pointwise_tag;`");
-  static_assert(
-      M != mistake::not_a_source,
-      "penstock: the left side of | is not a source; wrap a container in from(...), or give your type "
-      "`using penstock_part = source_tag;`");
-  static_assert(M != mistake::no_source,
-                "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
-                "webdataset(path) | ...");
-  static_assert(M != mistake::two_sources,
-                "penstock: a pipeline has one source, and this is a second one; join datasets with mix(...) "
-                "or concat(...)");
-  static_assert(
-      M != mistake::two_batches,
-      "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the size you want");
-  static_assert(
-      M != mistake::two_shards,
-      "penstock: shard after shard; positions are global and the world is recorded once, remove one of them");
-  static_assert(
-      M != mistake::shard_after_batch,
-      "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) before batch(n)");
-  static_assert(M != mistake::batch_after_copy,
-                "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
-                "batch(n) | pin_and_copy");
-  static_assert(M != mistake::stage_after_copy,
-                "penstock: this stage stands after pin_and_copy, where batches have left the host; move it "
-                "before batch(n)");
-  static_assert(M != mistake::value_after_batch,
-                "penstock: this stage works on samples and stands after batch; move it before batch(n)");
-  static_assert(M != mistake::copy_without_batch,
-                "penstock: pin_and_copy copies batches; write batch(n) before it");
-  static_assert(M != mistake::steps_without_batch,
-                "penstock: steps(n) counts batches; write batch(b) before it");
-  static_assert(M != mistake::cursor_after_batch,
-                "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
-  static_assert(M != mistake::no_such_field,
-                "penstock: no field of that name reaches this stage; reached_by<...> beside this line shows "
-                "the fields that do");
-  static_assert(M != mistake::field_twice, "penstock: the same field is named twice; name each field once");
-  static_assert(
-      M != mistake::fields_need_names,
-      "penstock: fields<...> chooses members by name and the element that reaches it has no names; drop it");
-  static_assert(M != mistake::decode_nothing,
-                "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, ...> "
-                "for some fields");
-  static_assert(M != mistake::codec_wants_bytes,
-                "penstock: a codec wants bytes and gets a value that is decoded already; remove one decode, "
-                "or use map(f)");
-  static_assert(M != mistake::decode_which_field,
-                "penstock: decode<Codec> on a record with several fields; say which, as in "
-                "decode<field<\"name\", Codec>>");
-  static_assert(M != mistake::not_a_codec,
-                "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, scratch) "
-                "const and codec_name");
-  static_assert(
-      M != mistake::wrong_argument,
-      "penstock: this stage's function cannot be called with the element that reaches it, which is that of "
-      "reached_by<...> beside this line");
-  static_assert(M != mistake::mutable_function,
-                "penstock: the function would be shared by all workers and must be callable when const; "
-                "remove `mutable` and "
-                "take random numbers from an rng& second parameter");
-  static_assert(M != mistake::returns_nothing,
-                "penstock: map's function returns nothing; return the value that shall go on");
-  static_assert(M != mistake::predicate_not_bool, "penstock: filter's function must return bool");
-  static_assert(M != mistake::discovered_without_collate,
-                "penstock: batch cannot stack values whose length is known only after decoding; write "
-                "batch(n, ragged) or "
-                "batch(n, pad_to_longest)");
-  static_assert(M != mistake::open_sample_in_batch,
-                "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
-                "decode<field<...>> "
-                "before it");
-  static_assert(M != mistake::not_batchable,
-                "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
-                "reached_by<...> beside this "
-                "line names; write map(f) before it");
-  static_assert(M != mistake::order_on_forward,
-                "penstock: random access asked of a source that can only be read forward; use "
-                "shuffle_buffer(k), or a source "
-                "with an index");
-  static_assert(M != mistake::order_after_decider,
-                "penstock: this stage needs to know how many samples there are, and after filter or unbatch "
-                "nobody knows, nor behind batch over a forward source; move "
-                "it before");
-  static_assert(M != mistake::order_after_cursor,
-                "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
-                "come from a cursor; "
-                "move it before");
-  static_assert(
-      M != mistake::cursor_after_decider,
-      "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it before them");
-  static_assert(
-      M != mistake::enumerate_after_decider,
-      "penstock: enumerate gives a sample's position and stands after filter or unbatch; move it before");
-  static_assert(M != mistake::not_expandable,
-                "penstock: unbatch needs a range, an array, or a record of such, and gets what "
-                "reached_by<...> beside this line names");
-  static_assert(M != mistake::lost_by_a_stage,
-                "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; remove "
-                "it or the require");
-  static_assert(M != mistake::lost_by_shuffle_buffer,
-                "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
-                "shard also elastic, over a forward source resumable); use "
-                "shuffle(seed, window(w)), or put shuffle_buffer before shard");
-  static_assert(M != mistake::lost_by_decider,
-                "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
-                "lockstep, and after shard "
-                "also elastic); lockstep comes back with steps(n), elastic by filtering before shard");
-  static_assert(M != mistake::lost_by_forward,
-                "penstock: require: the guarantee is lost by a source that can only be read forward; use a "
-                "source with an index");
-  static_assert(
-      M != mistake::joins_no_source,
-      "penstock: mix, zip and concat join sources, and sources with stages, and get something else; "
-      "wrap a container in from(...)");
-  static_assert(M != mistake::joins_forward,
-                "penstock: mix, zip and concat compute with positions, and one of these sources can only be "
-                "read forward; use a source with an index");
-  static_assert(M != mistake::joins_sharded,
-                "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, world) "
-                "once, behind it");
-  static_assert(M != mistake::joins_batched,
-                "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
-  static_assert(M != mistake::joins_cursor,
-                "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
-                "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
-  static_assert(
-      M != mistake::joins_decider,
-      "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples there "
-      "are; write it behind");
-  static_assert(M != mistake::joins_annotation,
-                "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
-                "prefetch, memory and the like speak of the whole run, write them behind it");
-  static_assert(
-      M != mistake::joins_bad_samples,
-      "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the whole run, "
-      "write it behind them");
-  static_assert(M != mistake::joins_nothing,
-                "penstock: mix, zip and concat need at least one source to join");
-  static_assert(M != mistake::mix_without_weights,
-                "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
-                "proportions{...}, repeats{...} or choose{...}, and then the sources");
-  static_assert(M != mistake::mix_list_and_more,
-                "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
-                "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
-  static_assert(M != mistake::mix_option_twice,
-                "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and one "
-                "of them is there twice; write one");
-  static_assert(
-      M != mistake::elements_differ,
-      "penstock: mix and concat give one kind of element, and the elements of these sources are of "
-      "different types; make them the same with map(f) or fields<...>, see reached_by<...> beside this "
-      "line");
-  static_assert(
-      M != mistake::zip_needs_names,
-      "penstock: zip joins records, and one of these elements has no field names; give one name for "
-      "each source, as in zip<\"image\", \"label\">(images, labels)");
-  static_assert(
-      M != mistake::zip_same_field,
-      "penstock: zip joins the fields of all its sources in one record, and two of them are called the "
-      "same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
-  static_assert(M != mistake::zip_name_count,
-                "penstock: zip<...> takes one name for each source, or none where all elements are records");
-  static_assert(M != mistake::require_nothing,
-                "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
-  static_assert(M != mistake::two_bad_samples,
-                "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of them");
-  static_assert(M != mistake::replace_on_forward,
-                "penstock: bad_samples::replace draws another sample, and this source can only be read "
-                "forward; write bad_samples::skip(n), or use a source with an index");
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -2335,12 +2344,78 @@ template <class T>
 concept value_stage =
     part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
 
+// What a part may have besides, and says that it has.
+
+/// A part that knows how it is called: `static constexpr std::string_view stage_name`.
+template <class T>
+concept named_part = part<T> && requires {
+  { std::remove_cvref_t<T>::stage_name } -> std::convertible_to<std::string_view>;
+};
+
+/// A part that says more than its name: `describe() const`, with its options.
+template <class T>
+concept described_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.describe() } -> std::convertible_to<std::string>;
+};
+
+/// An annotation or order stage that seeds the random stages of its plan: `plan_seed() const`. `seed(n)`
+/// counts before an order; of several orders, the first does.
+template <class T>
+concept seeding_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.plan_seed() } -> std::same_as<std::uint64_t>;
+};
+
+/// An annotation that gives the seed, as `seed(n)` does: it may also stand within `mix`, `zip` and `concat`.
+template <class T>
+concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
+
+/// A source that knows how many samples it has: `size() const`. One without is read forward.
+template <class T>
+concept sized_part = part<T> && requires(const T& s) { s.size(); };
+
+/// A source that is read forward and can go to a place: `static constexpr bool seekable = true`.
+template <class T>
+concept seekable_part = part<T> && requires { requires T::seekable; };
+
+/// An order stage that can also be done on samples as they come: `static constexpr bool works_forward =
+/// true`.
+template <class T>
+concept forward_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
+
+/// An order stage that needs no size before it, only counts: `static constexpr bool counts_only = true`.
+template <class T>
+concept counting_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
+
+/// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
+/// draws = true`. It gets a stream of its own.
+template <class T, class Element>
+concept drawing_stage = value_stage<T> && requires { requires T::template draws<Element>; };
+
+/// A value stage whose stream may have an address: `stream_address() const`, 0 where it has none.
+template <class T>
+concept addressed_stage = value_stage<T> && requires(const T& s) {
+  { s.stream_address() } -> std::same_as<std::uint64_t>;
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/core/plan.hpp
 
 /// The plan: what an expression made with `|` is, and what its type knows.
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+/// What `require` answers where a guarantee is lost: `|` looks for the part that lost it, and gives its
+/// mistake.
+template <guarantee G>
+struct not_kept {
+  using penstock_mistake = about_expression_tag;
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -2373,36 +2448,24 @@ struct output_of<Stage, In> {
 };
 
 template <class T>
-consteval guarantee_set lost_by(place where) {
-  if constexpr (requires { T::loses(where); })
+concept losing_part = requires(place where) {
+  { T::loses(where) } -> std::same_as<guarantee_set>;
+};
+template <class T>
+consteval guarantee_set lost_by_itself(place where) {
+  if constexpr (losing_part<T>)
     return T::loses(where);
   else
     return guarantee_set{};
-}
-
-template <class T>
-consteval mistake blame_for() {
-  if constexpr (requires { T::blame; })
-    return T::blame;
-  else
-    return mistake::lost_by_a_stage;
 }
 
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false;
-  std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
+  guarantee_set lost{};
 
-  [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
-    for (std::size_t i = 0; i < 5; ++i)
-      if (all_guarantees[i] == g) return lost[i];
-    return mistake::none;
-  }
-  constexpr void lose(guarantee_set what, mistake who) {
-    for (std::size_t i = 0; i < 5; ++i)
-      if (what.has(all_guarantees[i]) && lost[i] == mistake::none) lost[i] = who;
-  }
+  [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
 
 template <class Element, chain_facts Facts>
@@ -2411,39 +2474,45 @@ struct context {
   static constexpr chain_facts facts = Facts;
 };
 
+/// What a source or stage loses since it is of its kind.
+template <class Part>
+consteval guarantee_set lost_by_kind(place where) {
+  if constexpr (part_of_kind<Part, source_tag>) {
+    if constexpr (sized_part<Part>)
+      return guarantee_set{};
+    else if constexpr (seekable_part<Part>)
+      return guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
+    else
+      return guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+  } else if constexpr (part_of_kind<Part, decider_tag> || part_of_kind<Part, expander_tag>) {
+    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::lockstep, guarantee::elastic)
+                             : guarantee_set(guarantee::indexed, guarantee::lockstep);
+  } else {
+    return guarantee_set{};
+  }
+}
+
 template <class Source>
 consteval chain_facts source_facts() {
   chain_facts f;
-  f.forward = !requires(const Source& s) { s.size(); };
-  f.lose(lost_by<Source>({}), blame_for<Source>());
-  if (f.forward) {
-    auto lost =
-        guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
-    if constexpr (requires { requires Source::seekable; })
-      lost = guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
-    f.lose(lost, mistake::lost_by_forward);
-  }
+  f.forward = !sized_part<Source>;
+  f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
 
 template <class Stage>
 consteval chain_facts facts_after(chain_facts f) {
-  f.lose(lost_by<Stage>({f.sharded, f.forward}), blame_for<Stage>());
+  const place where{f.sharded, f.forward};
+  f.lost = f.lost.with(lost_by_itself<Stage>(where)).with(lost_by_kind<Stage>(where));
   if (part_of_kind<Stage, shard_tag>) f.sharded = true;
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
-  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
-    guarantee_set lost(guarantee::indexed, guarantee::lockstep);
-    if (f.sharded) lost = lost.with(guarantee_set(guarantee::elastic));
-    f.lose(lost, mistake::lost_by_decider);
-    f.decided = true;
-  }
+  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;
-    for (std::size_t i = 0; i < 5; ++i)
-      if (all_guarantees[i] == guarantee::lockstep) f.lost[i] = mistake::none;
+    f.lost = f.lost.without(guarantee_set(guarantee::lockstep));
   }
   return f;
 }
@@ -2462,6 +2531,37 @@ struct fold_context<Context, Stage, Rest...> {
 template <class Source, class... Stages>
 using context_of =
     typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
+
+/// The mistake of a part that lost a guarantee: its own `blame`, or that of its kind.
+template <guarantee G, class Part>
+struct blame_of {
+  using type =
+      std::conditional_t<!lost_by_kind<Part>({.after_shard = true}).has(G), mistakes::lost_by_a_stage,
+                         std::conditional_t<part_of_kind<Part, source_tag>, mistakes::lost_by_forward,
+                                            mistakes::lost_by_decider>>;
+};
+template <class T>
+concept blaming_part = requires { requires mistake<typename T::blame>; };
+template <guarantee G, blaming_part Part>
+struct blame_of<G, Part> {
+  using type = typename Part::blame;
+};
+
+/// Who lost a guarantee: the last part behind which it is lost, and kept before. Asked only where one is.
+template <guarantee G, class Found, class Context, class... Stages>
+struct loser_among {
+  using part = Found;
+};
+template <guarantee G, class Found, class Context, class Stage, class... Rest>
+struct loser_among<G, Found, Context, Stage, Rest...> {
+  using next = typename fold_context<Context, Stage>::type;
+  using found = std::conditional_t<Context::facts.keeps(G) && !next::facts.keeps(G), Stage, Found>;
+  using part = typename loser_among<G, found, next, Rest...>::part;
+};
+template <guarantee G, class Source, class... Stages>
+struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
+  using mistake = typename blame_of<G, typename loser_of::part>::type;
+};
 
 }  // namespace detail
 
@@ -2487,7 +2587,7 @@ class plan {
 
   /// Whether the chain still promises `g`.
   template <guarantee G>
-  static constexpr bool keeps = context::facts.lost_by_whom(G) == mistake::none;
+  static constexpr bool keeps = context::facts.keeps(G);
 
   /// Starts to work: opens files, starts threads. See run/run.hpp for what may be given.
   template <class... Options>
@@ -2588,59 +2688,47 @@ template <std::size_t I>
 
 namespace detail {
 
+/// A stage that looks for its own mistakes: `template <class Context> static consteval auto diagnose()` gives
+/// one, or `mistakes::none`. `Context::element` is the type of what reaches it, `Context::facts` what is
+/// known of the chain before it.
+template <class Stage, class Context>
+concept diagnosing_stage = requires { Stage::template diagnose<Context>(); };
+
+/// What is wrong with a stage at its place: first what follows from its kind, then what it says itself.
 template <class Context, class Stage>
-consteval mistake diagnose_stage() {
+consteval auto diagnose_stage() {
   constexpr chain_facts f = Context::facts;
-  if constexpr (f.copied && part_of_kind<Stage, batch_tag>) {
-    return mistake::batch_after_copy;
-  } else if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> ||
-                                    part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)) {
-    return mistake::stage_after_copy;
-  } else if constexpr (f.batched && part_of_kind<Stage, batch_tag>) {
-    return mistake::two_batches;
+  constexpr bool order = part_of_kind<Stage, order_tag>;
+  using in = typename Context::element;
+  if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> ||
+                             part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)) {
+    return mistakes::stage_after_copy{};
   } else if constexpr (f.batched && value_stage<Stage>) {
-    return mistake::value_after_batch;
-  } else if constexpr (f.batched && part_of_kind<Stage, cursor_tag>) {
-    return mistake::cursor_after_batch;
-  } else if constexpr (f.sharded && part_of_kind<Stage, shard_tag>) {
-    return mistake::two_shards;
-  } else if constexpr (f.batched && part_of_kind<Stage, shard_tag>) {
-    return mistake::shard_after_batch;
-  } else if constexpr (!f.batched && part_of_kind<Stage, device_tag>) {
-    return mistake::copy_without_batch;
-  } else if constexpr (f.bad_samples && part_of_kind<Stage, bad_samples_tag>) {
-    return mistake::two_bad_samples;
-  } else if constexpr (!f.batched && part_of_kind<Stage, steps_tag>) {
-    return mistake::steps_without_batch;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
-    return mistake::order_on_forward;
-  } else if constexpr (part_of_kind<Stage, order_tag> && (f.decided || (f.forward && f.batched)) &&
-                       !requires { Stage::counts_only; }) {
-    return mistake::order_after_decider;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.cursor && !f.batched && !f.forward) {
-    return mistake::order_after_cursor;
-  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.cursor) {
-    return mistake::order_after_cursor;
-  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.decided) {
-    return mistake::cursor_after_decider;
-  } else if constexpr (requires { Stage::template diagnose<Context>(); }) {
+    return mistakes::value_after_batch{};
+  } else if constexpr (order && f.forward && !forward_order<Stage>) {
+    return mistakes::order_on_forward{};
+  } else if constexpr (order && (f.decided || (f.forward && f.batched)) && !counting_order<Stage>) {
+    return mistakes::order_after_decider{};
+  } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
+    return mistakes::order_after_cursor{};
+  } else if constexpr (diagnosing_stage<Stage, Context>) {
     return Stage::template diagnose<Context>();
   } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
-    using in = typename Context::element;
     if constexpr (requires(const Stage& s, in&& v, const call_for<Stage>& c) {
                     s.apply(std::forward<in>(v), c);
                   })
-      return mistake::none;
+      return mistakes::none{};
     else
-      return mistake::wrong_argument;
+      return mistakes::wrong_argument{};
   } else if constexpr (part_of_kind<Stage, decider_tag>) {
-    using in = std::remove_cvref_t<typename Context::element>;
-    if constexpr (requires(const Stage& s, const in& v, const call_for<Stage>& c) { s.keep(v, c) ? 0 : 1; })
-      return mistake::none;
+    if constexpr (requires(const Stage& s, const std::remove_cvref_t<in>& v, const call_for<Stage>& c) {
+                    s.keep(v, c) ? 0 : 1;
+                  })
+      return mistakes::none{};
     else
-      return mistake::wrong_argument;
+      return mistakes::wrong_argument{};
   } else {
-    return mistake::none;
+    return mistakes::none{};
   }
 }
 
@@ -2648,20 +2736,20 @@ consteval mistake diagnose_stage() {
 /// it.
 template <class Context, class... Stages>
 struct diagnose_all {
-  static constexpr mistake value = mistake::none;
+  using type = mistakes::none;
   using reached = void;
 };
-template <mistake Wrong, class Context, class Stage, class... Rest>
+template <class Wrong, class Context, class Stage, class... Rest>
 struct diagnose_from {
-  static constexpr mistake value = Wrong;
+  using type = Wrong;
   using reached = typename Context::element;
 };
 template <class Context, class Stage, class... Rest>
-struct diagnose_from<mistake::none, Context, Stage, Rest...>
+struct diagnose_from<mistakes::none, Context, Stage, Rest...>
     : diagnose_all<typename fold_context<Context, Stage>::type, Rest...> {};
 template <class Context, class Stage, class... Rest>
 struct diagnose_all<Context, Stage, Rest...>
-    : diagnose_from<diagnose_stage<Context, Stage>(), Context, Stage, Rest...> {};
+    : diagnose_from<decltype(diagnose_stage<Context, Stage>()), Context, Stage, Rest...> {};
 
 template <class T>
 struct parts_of {
@@ -2690,43 +2778,55 @@ template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
 template <class L, class R>
-consteval mistake diagnose() {
+consteval auto diagnose() {
   if constexpr (!part<L>)
-    return mistake::not_a_source;
+    return mistakes::not_a_source{};
   else if constexpr (!part<R>)
-    return mistake::not_a_part;
+    return mistakes::not_a_part{};
+  else if constexpr (begun<L> && begun<R>)
+    return mistakes::two_sources{};
   else if constexpr (begun<R>)
-    return begun<L> ? mistake::two_sources : mistake::no_source;
+    return mistakes::no_source{};
   else if constexpr (begun<L>)
-    return diagnose_tuple<L, typename parts_of<R>::type>::value;
+    return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
-    return mistake::none;
+    return mistakes::none{};
 }
+/// The mistake that a wrong pair makes, or `mistakes::none`.
+template <class L, class R>
+using mistake_of = decltype(diagnose<L, R>());
 
-/// Whether the sentence of a mistake speaks of the element that reaches the stage.
-consteval bool is_about_element(mistake wrong) {
-  constexpr mistake all[] = {mistake::no_such_field,
-                             mistake::wrong_argument,
-                             mistake::not_expandable,
-                             mistake::fields_need_names,
-                             mistake::codec_wants_bytes,
-                             mistake::decode_which_field,
-                             mistake::discovered_without_collate,
-                             mistake::open_sample_in_batch,
-                             mistake::not_batchable};
-  for (const mistake one : all)
-    if (one == wrong) return true;
-  return false;
-}
-
-template <mistake Wrong, class L, class R>
-struct reached_at {
-  using type = void;
+template <class L, class Stages>
+struct all_parts;
+template <class Source, class... Before, class... Stages>
+struct all_parts<plan<Source, Before...>, pack<Stages...>> {
+  template <guarantee G>
+  using loser = loser_of<G, Source, Before..., Stages...>;
 };
-template <mistake Wrong, class L, class R>
-  requires(is_about_element(Wrong))
-struct reached_at<Wrong, L, R> {
-  using type = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+template <part_of_kind<source_tag> Source, class... Stages>
+struct all_parts<Source, pack<Stages...>> {
+  template <guarantee G>
+  using loser = loser_of<G, Source, Stages...>;
+};
+
+/// What a compiler shall say of a wrong pair: the sentence of a mistake, and beside it the type of the
+/// element, or of the part, of which the sentence speaks.
+template <class Wrong, class L, class R>
+struct explanation {
+  using mistake = Wrong;
+  using shown = void;
+};
+template <class Wrong, class L, class R>
+  requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
+struct explanation<Wrong, L, R> {
+  using mistake = Wrong;
+  using shown = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+};
+template <guarantee G, class L, class R>
+struct explanation<mistakes::not_kept<G>, L, R> {
+  using loser = typename all_parts<L, typename parts_of<R>::type>::template loser<G>;
+  using mistake = typename loser::mistake;
+  using shown = lost_by<typename loser::part>;
 };
 
 template <class T>
@@ -2754,7 +2854,7 @@ concept poisoned = part_of_kind<T, poison_tag>;
 /// Whether `left | right` makes a pipeline; asks quietly.
 template <class Left, class Right>
 concept can_connect =
-    detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>() == mistake::none;
+    detail::is_right<detail::mistake_of<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>>;
 
 /// Joins a source or plan with a stage, or two stages. A wrong pair fails with one sentence.
 template <class Left, class Right>
@@ -2765,9 +2865,10 @@ template <class Left, class Right>
   } else {
     using left_type = std::remove_cvref_t<Left>;
     using right_type = std::remove_cvref_t<Right>;
-    constexpr mistake wrong = detail::diagnose<left_type, right_type>();
-    if constexpr (wrong != mistake::none) {
-      explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
+    using wrong = detail::mistake_of<left_type, right_type>;
+    if constexpr (!detail::is_right<wrong>) {
+      using say = detail::explanation<wrong, left_type, right_type>;
+      say::mistake::template explain<typename say::shown>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
       return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
@@ -2787,26 +2888,26 @@ template <class Left, class Right>
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  explain<(sizeof...(Options) + 1 > 0) ? mistake::no_source : mistake::none>();
+  mistakes::no_source::explain<pack<Options...>>();
   return ill_formed{};
 }
 
@@ -3172,9 +3273,20 @@ concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t
   { o.position_of(at) } -> std::same_as<std::optional<position>>;
 } && bound_order<typename O::bound>;
 
+/// An order that sets the number of lanes.
+template <class O>
+concept lane_setting = order<O> && requires(const O& o) {
+  { o.lanes() } -> std::same_as<std::uint64_t>;
+};
+/// An order that knows closely which positions before it belong to those after it.
+template <class O>
+concept reaching = order<O> && requires(const O& o, position_range after) {
+  { o.reach(after) } -> std::same_as<position_range>;
+};
+
 /// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines
-/// the sequence.
+/// the sequence. A stage with a seed has `plan_seed()`: that of a plan without `seed(n)`.
 template <class S>
 concept order_stage = std::copy_constructible<S> && std::same_as<typename S::penstock_part, order_tag> &&
                       requires(const S& s, order_input in) {
@@ -3182,6 +3294,11 @@ concept order_stage = std::copy_constructible<S> && std::same_as<typename S::pen
                         { s.describe() } -> std::same_as<std::string>;
                         { s.make(std::move(in)) } -> order;
                       };
+
+/// An order stage that needs to know which samples of the source stand before it:
+/// `static constexpr bool wants_places = true`.
+template <class S>
+concept place_wanting = order_stage<S> && requires { requires S::wants_places; };
 
 /// The order that stage `S` makes.
 template <order_stage S>
@@ -3367,8 +3484,8 @@ class order_chain {
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
   [[nodiscard]] std::uint64_t lanes() const {
     std::uint64_t found = 1;
-    const auto look = [&found](const auto& stage) {
-      if constexpr (requires { stage.lanes(); }) found = stage.lanes();
+    const auto look = [&found]<class Order>(const Order& stage) {
+      if constexpr (lane_setting<Order>) found = stage.lanes();
     };
     orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
     return found;
@@ -3434,9 +3551,10 @@ class order_chain {
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
       const auto& stage = detail::at<Left - 1>(orders_);
+      using stage_type = std::remove_cvref_t<decltype(stage)>;
       detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
-        if constexpr (requires { stage.reach(after); }) {
+        if constexpr (reaching<stage_type>) {
           after = stage.reach(after);
         } else {
           after.first.index = 0;
@@ -3877,10 +3995,21 @@ concept indexed_source =
       r.evaluate(p, w, any_sink{});
     };
 
-namespace detail {
+/// A source whose number i is another sample in another epoch, or depends on more than the data: it says
+/// `static constexpr bool renumbers = true`.
 template <class S>
-inline constexpr bool source_renumbers = requires { requires S::renumbers; };
-}  // namespace detail
+concept renumbering_source = requires { requires S::renumbers; };
+
+/// A source with an order of its own: `sequence_fingerprint()`.
+template <class S>
+concept ordered_source = requires(const S& s) {
+  { s.sequence_fingerprint() } -> std::same_as<std::uint64_t>;
+};
+/// A source that says its order in words: `sequence_text()`.
+template <class S>
+concept ordered_source_in_words = ordered_source<S> && requires(const S& s) {
+  { s.sequence_text() } -> std::convertible_to<std::string>;
+};
 
 /// A source that can only be read from its beginning, by one thread at a time. One whose `seekable` is true
 /// can be resumed.
@@ -3970,21 +4099,26 @@ struct bad_samples_of<Stages, true> {
   using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
 };
 
-template <class Stage>
-inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
 template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
-inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+
+/// A stage that counts in the fingerprint of the sequence, and says with what.
+template <class Stage>
+concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
+/// A stage that counts there with its name, since it chooses or makes samples.
+template <class Stage>
+concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
 template <class Stage>
 std::string text_of_stage(const Stage& stage) {
-  if constexpr (requires { stage.describe(); })
+  if constexpr (described_part<Stage>)
     return stage.describe();
-  else if constexpr (requires { Stage::stage_name; })
+  else if constexpr (named_part<Stage>)
     return std::string(Stage::stage_name);
   else
     return "stage";
@@ -4013,17 +4147,24 @@ struct plan_parts {
   static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
 };
 
-/// The order chain from the last order stage before batch and deciders to the source.
+/// The order chain from the last order stage before batch and deciders to the source; an empty one over a
+/// forward source.
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
-  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
-  order_input in{p.source().size(), p.source().starts()};
-  if constexpr (detail::any_wants_places<decltype(orders)> &&
-                !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
-    in.places.reset(new source_places(p.source().fingerprint(), in.size));
-  return detail::chain_of_orders(std::move(in), orders);
+  if constexpr (parts::forward) {
+    return order_chain<>({}, {});
+  } else {
+    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+    order_input in{p.source().size(), p.source().starts()};
+    if constexpr (detail::any_wants_places<decltype(orders)> &&
+                  !renumbering_source<typename Plan::source_type>)
+      in.places.reset(new source_places(p.source().fingerprint(), in.size));
+    return detail::chain_of_orders(std::move(in), orders);
+  }
 }
+template <class Plan>
+using sample_orders_of = decltype(make_sample_orders(std::declval<const Plan&>()));
 
 /// The world that a plan's `shard` recorded.
 template <class Plan>
@@ -4046,8 +4187,8 @@ run_options options_of(const Plan& p) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
-      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
-        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && seeding_part<decltype(stage)>) {
+        if (!seeded) first_seed = stage.plan_seed();
         seeded = true;
       }
     };
@@ -4064,13 +4205,13 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   class fingerprint h;
   const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (requires { stage.fingerprint(h); })
+    if constexpr (detail::fingerprinted_stage<Stage>)
       stage.fingerprint(h);
-    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+    else if constexpr (detail::choosing_stage<Stage>)
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
+  if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
@@ -4210,6 +4351,16 @@ concept takes_hints = requires(const Reader& r) {
   r.will_need(std::uint64_t{});
 } || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
 
+/// Whether a reader knows how many bytes a sample has in the mean.
+template <class Reader>
+concept knows_bytes_per_sample = requires(const Reader& r) {
+  { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
+};
+
+/// Whether a reader can fetch the memory of a sample ahead of its turn.
+template <class Reader>
+concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
+
 /// Tells a reader that a sample is read soon; nothing where it does not ask.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
@@ -4221,13 +4372,89 @@ void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/detail/landing.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A blob that may be missing is the blob it holds; everything else is itself.
+template <class V>
+struct held_blob {
+  using type = V;
+};
+template <class V>
+  requires(unfinished<V> && requires { typename V::blob_type; })
+struct held_blob<V> {
+  using type = typename V::blob_type;
+};
+
+/// Whether a value of type `Part` may have been taken out of a `Whole` as it was: it is the whole, a field of
+/// it or a member.
+template <class Part, class Whole>
+inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
+template <class Part, class... Fields>
+inline constexpr bool is_part_of<Part, record<Fields...>> =
+    (is_part_of<Part, std::remove_cvref_t<typename Fields::type>> || ...);
+template <class Part, open_sample Whole>
+inline constexpr bool is_part_of<Part, Whole> =
+    std::is_same_v<Part, Whole> || std::is_same_v<typename held_blob<Part>::type, typename Whole::blob_type>;
+
+/// Whether a stage that turns a `Given` into a `Result` has made something unfinished, and has not just
+/// handed it on.
+template <class Given, class Result>
+inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
+template <class Given, class... Fields>
+inline constexpr bool makes_unfinished<Given, record<Fields...>> =
+    (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
+
+/// How long a value takes to write itself to its destination, in the calls that are timed. The outermost node
+/// measures it; on the way back inwards, the first stage that made something unfinished of the value takes
+/// the time as its own. What the source handed out unfinished is left to the source, and the copy of a
+/// finished value to nobody.
+class landing_time {
+ public:
+  /// Gives a value to what follows. A stage that follows says so with `passed`; where none does, the call is
+  /// the landing.
+  template <class Timing, class Sink, class V>
+  void hand_on(Timing, Sink& sink, V&& value) {
+    another_stage_ = false;
+    const std::uint64_t begin = Timing::now();
+    sink(std::forward<V>(value));
+    if (!another_stage_) open_ += Timing::now() - begin;
+  }
+  /// What a stage that made a `Result` of a `Given` has to take.
+  template <class Given, class Result>
+  [[nodiscard]] std::uint64_t share_of_stage() noexcept {
+    if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
+      const std::uint64_t share = std::exchange(open_, 0);
+      return makes_unfinished<Given, Result> ? share : 0;
+    }
+    return 0;
+  }
+  template <class Element>
+  [[nodiscard]] std::uint64_t share_of_source() noexcept {
+    const std::uint64_t share = std::exchange(open_, 0);
+    return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
+  }
+  /// At the end of a stage's turn, whether or not it handed anything on.
+  void passed() noexcept { another_stage_ = true; }
+
+ private:
+  std::uint64_t open_ = 0;  // nanoseconds that nobody has taken yet
+  bool another_stage_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/evaluation/stage_chain.hpp
 
 /// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object
 /// whose evaluate inlines into one function, and the worker type that goes with it: a scratch for each stage.
 namespace penstock::inline v0_1 {
 
-/// What one stage cost one worker, from the samples that were timed.
+/// What one stage cost one worker, from the samples that were timed: its own work, and the time that what it
+/// left unfinished takes to be written where it is wanted.
 struct stage_cost {
   std::uint64_t nanoseconds = 0;
   std::uint64_t timed = 0;
@@ -4235,8 +4462,6 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
-/// The timed one.
-using timed = std::true_type;
 /// Untimed, and the source positions were computed beforehand with `look_up`.
 struct looked_up : std::false_type {};
 
@@ -4252,9 +4477,27 @@ inline std::uint64_t now_ns() noexcept {
 struct worker_root {
   std::uint32_t part = 0;
   stage_cost cost;
+  landing_time landing;
 };
+/// A worker of an innermost node: it has the root, and no worker below.
+template <class W>
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
+  { w.root } -> std::same_as<worker_root&>;
+};
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (innermost_worker<W>)
+    return w.root;
+  else
+    return root_of(w.up);
+}
 
 }  // namespace detail
+
+/// The timed one, and its clock, in nanoseconds.
+struct timed : std::true_type {
+  static std::uint64_t now() noexcept { return detail::now_ns(); }
+};
 
 /// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
 template <class Reader, class Binding>
@@ -4296,11 +4539,14 @@ struct source_node {
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
     if constexpr (timing) {
-      const std::uint64_t begin = detail::now_ns();
+      detail::worker_root& root = w.root;
+      root.landing = {};
+      const std::uint64_t begin = Timing::now();
       reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
-        w.root.cost.nanoseconds += detail::now_ns() - begin;
-        ++w.root.cost.timed;
-        sink(std::forward<V>(value));
+        root.cost.nanoseconds += Timing::now() - begin;
+        ++root.cost.timed;
+        root.landing.hand_on(timing, sink, std::forward<V>(value));
+        root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
       touch(w.places[w.next + look_ahead]);
@@ -4313,7 +4559,7 @@ struct source_node {
  private:
   // A call to a function that only prefetches counts as one without effect, and goes at -O2.
   [[gnu::always_inline]] void touch(position p) const noexcept {
-    if constexpr (requires { reader->touch(p); }) reader->touch(p);
+    if constexpr (touches_memory<Reader>) reader->touch(p);
   }
 };
 
@@ -4329,6 +4575,7 @@ struct item_node {
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    if constexpr (Timing::value) w.root.landing = {};
     sink(*w.item);
   }
 };
@@ -4361,27 +4608,32 @@ struct stage_node {
 
  private:
   template <class Sink, class V, class Timing>
-  void pass(position p, worker& w, Sink& sink, V&& value, Timing) const {
-    auto& root = root_of(w);
+  void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
+    auto& root = detail::root_of(w);
     const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
       const part_scope scope{root.part, root.part};
       std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.part = part++;
-        sink(std::forward<W>(row));
+        if constexpr (Timing::value)
+          hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
+        else
+          sink(std::forward<W>(row));
       });
+      if constexpr (Timing::value) ++w.cost.timed, root.landing.passed();
     } else if constexpr (Timing::value) {
-      const std::uint64_t begin = detail::now_ns();
+      const std::uint64_t begin = Timing::now();
       if constexpr (part_of_kind<Stage, decider_tag>) {
         const bool kept = stage.keep(value, call);
-        count(w, begin);
-        if (kept) sink(std::forward<V>(value));
+        count(w, Timing::now() - begin);
+        if (kept) hand_on<V>(w, root.landing, timing, sink, std::forward<V>(value));
       } else {
         auto&& result = stage.apply(std::forward<V>(value), call);
-        count(w, begin);
-        sink(std::forward<decltype(result)>(result));
+        count(w, Timing::now() - begin);
+        hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
+      root.landing.passed();
     } else if constexpr (part_of_kind<Stage, decider_tag>) {
       if (stage.keep(value, call)) sink(std::forward<V>(value));
     } else {
@@ -4394,32 +4646,25 @@ struct stage_node {
     std::uint32_t before;
     ~part_scope() { part = before; }
   };
-  static void count(worker& w, std::uint64_t begin) noexcept {
-    w.cost.nanoseconds += detail::now_ns() - begin;
+  static void count(worker& w, std::uint64_t nanoseconds) noexcept {
+    w.cost.nanoseconds += nanoseconds;
     ++w.cost.timed;
   }
-  template <class W>
-  static detail::worker_root& root_of(W& w) noexcept {
-    if constexpr (requires { w.root; })
-      return w.root;
-    else
-      return root_of(w.up);
+  /// `Given`: what the stage had.
+  template <class Given, class Timing, class Sink, class W>
+  static void hand_on(worker& w, detail::landing_time& landing, Timing timing, Sink& sink, W&& value) {
+    landing.hand_on(timing, sink, std::forward<W>(value));
+    w.cost.nanoseconds +=
+        landing.template share_of_stage<std::remove_cvref_t<Given>, std::remove_cvref_t<W>>();
   }
 };
 
 namespace detail {
 
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  if constexpr (requires { w.root; })
-    return w.root;
-  else
-    return root_of(w.up);
-}
 /// The innermost worker: where the engine puts the binding or the item.
 template <class W>
 auto& innermost(W& w) noexcept {
-  if constexpr (requires { w.root; })
+  if constexpr (innermost_worker<W>)
     return w;
   else
     return innermost(w.up);
@@ -4429,7 +4674,7 @@ auto& innermost(W& w) noexcept {
 /// outermost.
 template <class W, class F>
 std::size_t for_each_cost(W& w, F&& f) {
-  if constexpr (requires { w.root; }) {
+  if constexpr (innermost_worker<W>) {
     f(std::size_t{0}, w.root.cost);
     return 0;
   } else {
@@ -4437,16 +4682,6 @@ std::size_t for_each_cost(W& w, F&& f) {
     f(number, w.cost);
     return number;
   }
-}
-
-template <class Stage, class Element>
-consteval bool draws_random() {
-  if constexpr (requires { Stage::template draws<Element>; })
-    return Stage::template draws<Element>;
-  else if constexpr (requires { Stage::random; })
-    return Stage::random;
-  else
-    return false;
 }
 
 template <class Element, class Node>
@@ -4460,10 +4695,10 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (value_stage<Stage>) {
-    constexpr bool random = draws_random<Stage, Element>();
+    constexpr bool random = drawing_stage<Stage, Element>;
     std::uint64_t stream = number;
-    if constexpr (requires { stage.address.hash; }) {
-      if (stage.address.hash != 0) stream = stage.address.hash;
+    if constexpr (addressed_stage<Stage>) {
+      if (stage.stream_address() != 0) stream = stage.stream_address();
     }
     return nest<next_element>(stage_node<Node, Stage>{std::move(node), stage, seed, stream}, seed,
                               number + (random ? 1 : 0), rest...);
@@ -4828,1045 +5063,210 @@ struct cut {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/bad/bad_slot.hpp
+// ---- penstock/run/feed/selection.hpp
 
-/// Bad samples on their way from the worker that met them to the consumer, and what stands in for one.
 namespace penstock::inline v0_1 {
 
-/// A bad sample that a run goes on without.
-struct bad_slot {
-  std::uint64_t row = 0;  ///< where it would be; in a chunk, where it would begin
-  position at;
-  error what;
-  std::optional<position> substitute{};  ///< the position whose sample stands there instead
-  std::uint32_t tries = 0;               ///< substitutes that were drawn
-  bool hole = false;                     ///< the row is there and holds nothing
-};
-
-/// The bad samples of a block.
-class bad_slots {
+/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
+/// functions of a number.
+///
+/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
+/// in turn, wherever among them `shard` stands.
+class selection {
  public:
-  void clear() noexcept { all_.clear(); }
-  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
-  [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
+  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
+  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
+  void deal(std::uint64_t rank, std::uint64_t world) {
+    rank_ = rank;
+    world_ = world;
+  }
+  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
+  void deal_in_steps_of(std::uint64_t global) {
+    if (global % world_ != 0) step_ = global;
+  }
 
-  void add(const bad_slot& one) { all_.push_back(one); }
-  /// The one whose substitute stands in a row, or null.
-  [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
-    for (bad_slot& one : all_)
-      if (one.row == row && one.substitute) return &one;
-    return nullptr;
+  enum class verdict { pass, drop, end };
+  /// Whether everything passes and is ours.
+  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
+
+  [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
+    for (const bound& b : bounds_) {
+      if (b.skips) {
+        if (number < b.n) return verdict::drop;
+        number -= b.n;
+      } else if (number >= b.n) {
+        return verdict::end;
+      }
+    }
+    return verdict::pass;
   }
-  void sort() noexcept {
-    std::sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
+  /// How many of the first `count` pass `look`.
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
+    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
+    return count;
   }
-  /// How many of the rows [first, first + count) hold nothing.
-  [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
-    std::size_t found = 0;
-    for (const bad_slot& one : all_) found += one.hole && one.row >= first && one.row < first + count;
-    return found;
+  /// How many there must be at least for `count` of them to pass, if so many can.
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    for (const bound& b : bounds_)
+      if (b.skips) count = count > most - b.n ? most : count + b.n;
+    return count;
+  }
+  /// Whether the rank at hand gets number `dealt` of those that pass.
+  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
+    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
   }
 
  private:
-  std::vector<bad_slot> all_;
-};
-
-/// What a plan without `bad_samples` has of them: nothing.
-struct no_bad_slots {
-  static void clear() noexcept {}
+  struct bound {
+    bool skips;
+    std::uint64_t n;
+  };
+  std::vector<bound> bounds_;
+  std::uint64_t rank_ = 0, world_ = 1;
+  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
 
 namespace detail {
 
-/// Another error of the same place.
-[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
-  error made(e.code(), message);
-  if (!e.stage().empty()) made.in_stage(e.stage());
-  if (!e.file().empty()) made.in_file(e.file());
-  if (!e.key().empty()) made.for_key(e.key());
-  if (e.offset()) made.at_offset(*e.offset());
-  if (e.at()) made.at_position(*e.at());
+/// The selection that the stages at places [First, Last) of a plan make.
+template <std::size_t First, std::size_t Last, class... Stages>
+selection select_between(const pack<Stages...>& stages) {
+  selection all;
+  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    const auto& stage = at<I>(stages);
+    using type = std::remove_cvref_t<decltype(stage)>;
+    if constexpr (I >= First && I < Last) {
+      if constexpr (part_of_kind<type, shard_tag>)
+        all.deal(stage.part.rank, stage.part.size);
+      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
+        all.skip_first(stage.count);
+      else if constexpr (part_of_kind<type, order_tag>)
+        all.take_first(stage.count);
+    }
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (one(std::integral_constant<std::size_t, Is>{}), ...);
+  }(std::index_sequence_for<Stages...>{});
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/feed/facts.hpp
+
+/// What a feed knows of its plan: numbers, so that the feed itself is no template.
+namespace penstock::inline v0_1 {
+
+/// The order stages after `batch`, without their types: they are asked once a step.
+class step_orders {
+ public:
+  step_orders() = default;
+  template <class Orders>
+  explicit step_orders(Orders orders)
+      : size_(orders.size()), sample_at_([](const void* chain, position at) {
+          return static_cast<const Orders*>(chain)->sample_at(at);
+        }) {
+    owner_.reset(new const Orders(std::move(orders)));
+  }
+
+  /// Whether there are any.
+  [[nodiscard]] bool any() const noexcept { return owner_ != nullptr; }
+  /// Steps per epoch behind them.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// The step before them that stands at a place behind them.
+  [[nodiscard]] position sample_at(position after) const { return sample_at_(owner_.get(), after); }
+
+ private:
+  std::uint64_t size_ = 0;
+  position (*sample_at_)(const void*, position) = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+/// What a feed knows of its plan.
+struct feed_facts {
+  /// The cut into steps. With `by_sample` a step has one sample of each rank.
+  cut mine;
+  /// Order stages after `batch`; none with `by_sample`.
+  step_orders after_batch;
+  /// The number that `steps(n)` gives.
+  std::optional<std::uint64_t> fixed_steps;
+  /// With `by_sample` and `steps(n)`: batches of an epoch, those that a skip leaves out counted too.
+  std::uint64_t most_steps = 0;
+  /// With `by_sample`: samples of a chunk.
+  std::uint64_t chunk = 1;
+  /// A `shuffle_buffer` over positions: how many it holds, and its seed.
+  std::uint64_t buffer_capacity = 1, buffer_seed = 0;
+  bool has_buffer = false;
+  bool shard_before_buffer = false;
+  /// A step is one sample of each rank, and a block holds a run of them: behind deciders, over forward
+  /// sources and in loops without batches.
+  bool by_sample = false;
+  /// Nobody knows how many samples there are.
+  bool forward = false;
+  /// A loop without batches and deciders: what all ranks have had says where each of them stands.
+  bool dealt_in_turn = false;
+};
+
+/// The facts of a plan whose sample orders are made. `chunk`: samples of a chunk, where there are chunks.
+template <class Plan>
+feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_of<Plan>& orders,
+                           std::uint64_t chunk = 1) {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  feed_facts made;
+  made.chunk = chunk;
+  made.by_sample = !parts::direct;
+  made.forward = parts::forward;
+  made.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  if constexpr (in::template has<steps_tag>)
+    made.fixed_steps = detail::at<in::template place<steps_tag>>(p.stages()).count;
+  if constexpr (parts::has_cursor && !parts::forward) {
+    const auto& buffer = detail::at<in::cursor>(p.stages());
+    made.has_buffer = true;
+    made.shard_before_buffer = parts::shard_before_cursor;
+    made.buffer_capacity = buffer.capacity;
+    made.buffer_seed = buffer.seed;
+  }
+  if constexpr (parts::direct) {
+    const auto& batch = detail::at<in::batch>(p.stages());
+    const world part = world_of(p);
+    made.mine = {.size = orders.size(),
+                 .global = batch.global_size(part.size),
+                 .world = part.size,
+                 .rank = part.rank,
+                 .lanes = orders.lanes(),
+                 .policy = batch.at_end};
+    made.mine.check();
+    auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
+                                         detail::orders_between<in::batch, in::count>(p.stages()));
+    if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
+      made.after_batch = step_orders(std::move(after));
+  } else {
+    if (made.fixed_steps)
+      made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
+    if constexpr (!parts::forward) {
+      const world part = parts::shard_before_decider ? world_of(p) : world{};
+      made.mine = {.size = orders.size(),
+                   .global = part.size,
+                   .world = part.size,
+                   .rank = part.rank,
+                   // else each world-th position
+                   .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
+                   .policy = tail::pad};  // the last positions go to the first ranks, one each
+      made.mine.check();
+    }
+  }
   return made;
 }
 
-}  // namespace detail
-
-/// Bad samples end the run.
-struct bad_is_fatal {
-  static constexpr bool tolerates = false, replaces = false;
-};
-/// They leave holes.
-struct bad_is_skipped {
-  static constexpr bool tolerates = true, replaces = false;
-};
-/// Others stand in for them: number j for position p of an epoch is the sample at another position of that
-/// epoch, drawn evenly with the address (seed, epoch, p, j). So it is the same on every rank and any number
-/// of them, comes out of what `take` and `skip` left, and nobody needs to know what others have.
-///
-/// A draw costs what finding one position costs, O(shards) for a windowed order. Free for all threads.
-template <class Orders>
-struct bad_is_replaced {
-  static constexpr bool tolerates = true, replaces = true;
-  static constexpr std::uint32_t most = 16;  ///< tries
-
-  const Orders* orders = nullptr;
-  std::uint64_t seed = 0;
-
-  /// The position whose sample is tried as number `j`.
-  [[nodiscard]] position draw(position p, std::uint32_t j) const {
-    const std::uint64_t size = orders->size();
-    if (size < 2)
-      throw error(errc::argument, "bad_samples::replace: an epoch of one sample has no other to take");
-    rng random(seed, p.epoch, p.index, stream + j);
-    const std::uint64_t other = random.below(size - 1);
-    return {p.epoch, other < p.index ? other : other + 1};
-  }
-
- private:
-  static constexpr std::uint64_t stream = 0x6261645f73616d70u;
-};
-
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/block/batch_view.hpp
+// ---- penstock/run/feed/placement.hpp
 
-/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
-namespace penstock::inline v0_1 {
-
-/// Values of different lengths, one sample's after another's.
-template <class T>
-class ragged_view {
- public:
-  ragged_view() = default;
-  ragged_view(const T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
-      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
-  [[nodiscard]] std::span<const T> values() const noexcept {
-    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
-  }
-  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
-  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
-    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
-  }
-  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
-
- private:
-  const T* values_ = nullptr;
-  const std::uint64_t* offsets_ = nullptr;
-  const extents* shapes_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-/// Arrays padded with zeros to the longest along their first length.
-template <class T>
-class padded_view {
- public:
-  padded_view() = default;
-  padded_view(tensor_view<const T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
-      : values_(values), lengths_(lengths), mask_(mask) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
-  /// (samples, longest, ...).
-  [[nodiscard]] const tensor_view<const T>& values() const noexcept { return values_; }
-  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
-  /// How long each sample is along the padded length.
-  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
-  /// (samples, longest): 1 where there is a value, 0 where there is padding.
-  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
-    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
-  }
-  /// The values of sample i without its padding.
-  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
-    const tensor_view<const T> row = values_[i];
-    const std::uint64_t inner = row.shape().drop_front().elements();
-    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
-  }
-
- private:
-  tensor_view<const T> values_;
-  const std::uint64_t* lengths_ = nullptr;
-  const std::uint8_t* mask_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/slot_memory.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How many bytes the blocks of a run hold: what `memory(bytes)` bounds.
-struct memory_account {
-  std::atomic<std::uint64_t> bytes{0};
-};
-
-/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
-/// entered in the account.
-template <device_session Session>
-class slot_memory {
- public:
-  slot_memory() = default;
-  slot_memory(Session& session, memory_account& account) : session_(&session), account_(&account) {}
-  slot_memory(slot_memory&& other) noexcept
-      : session_(other.session_),
-        account_(other.account_),
-        data_(std::exchange(other.data_, nullptr)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
-  slot_memory& operator=(slot_memory&& other) noexcept {
-    std::swap(session_, other.session_);
-    std::swap(account_, other.account_);
-    std::swap(data_, other.data_);
-    std::swap(capacity_, other.capacity_);
-    return *this;
-  }
-  ~slot_memory() { release(); }
-
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-
-  /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
-  void reserve(std::size_t bytes, std::size_t keep = 0) {
-    if (bytes <= capacity_) return;
-    const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
-    auto* fresh = static_cast<std::byte*>(session_->allocate(wanted));
-    if (keep != 0) std::memcpy(fresh, data_, keep);
-    release();
-    data_ = fresh;
-    capacity_ = wanted;
-    account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
-  }
-
-  /// Gives it back to the session.
-  void release() noexcept {
-    if (data_ == nullptr) return;
-    session_->deallocate(data_, capacity_);
-    account_->bytes.fetch_sub(capacity_, std::memory_order_relaxed);
-    data_ = nullptr;
-    capacity_ = 0;
-  }
-
- private:
-  Session* session_ = nullptr;
-  memory_account* account_ = nullptr;
-  std::byte* data_ = nullptr;
-  std::size_t capacity_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/whole.hpp
-
-/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
-/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
-/// a whole value is re-used.
-namespace penstock::inline v0_1 {
-
-/// Owned bytes that can be read as a view.
-class whole_bytes {
- public:
-  whole_bytes() = default;
-  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
-  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
-  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
-
- private:
-  buffer bytes_;
-};
-
-/// An owned array with its shape.
-template <class T>
-class whole_tensor {
- public:
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
-  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
-  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
-  T* resize(const extents& shape) {
-    shape_ = shape;
-    values_.resize(static_cast<std::size_t>(shape.elements()));
-    return values_.data();
-  }
-
- private:
-  std::vector<T> values_;
-  extents shape_;
-};
-
-/// An owned sample whose members are known only at run time.
-template <class = void>
-class basic_whole_sample {
- public:
-  using is_owned_sample = void;
-  struct item {
-    std::string name;
-    whole_bytes bytes;
-  };
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
-  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
-  /// The bytes of the member of that name; errc::missing when there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const {
-    for (std::size_t i = 0; i < size_; ++i)
-      if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-  }
-  template <open_sample S>
-  void assign(const S& sample) {
-    key_ = sample.key();
-    size_ = sample.size();
-    if (items_.size() < size_) items_.resize(size_);
-    for (std::size_t i = 0; i < size_; ++i) {
-      items_[i].name = sample.name(i);
-      const auto member = sample.member(i);
-      auto& into = items_[i].bytes.storage();
-      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
-      member.read_into(into.span());
-    }
-  }
-
- private:
-  std::string key_;
-  std::vector<item> items_;
-  std::size_t size_ = 0;
-};
-using whole_sample = basic_whole_sample<>;
-
-namespace detail {
-
-template <>
-struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
-template <class T>
-struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
-
-template <class T>
-struct whole_of {
-  using type = T;
-};
-template <>
-struct whole_of<std::string_view> {
-  using type = std::string;
-};
-template <class T>
-struct whole_of<std::span<T>> {
-  using type = std::vector<std::remove_cv_t<T>>;
-};
-template <>
-struct whole_of<std::span<const std::byte>> {
-  using type = whole_bytes;
-};
-template <class T>
-struct whole_of<tensor_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
-template <blob T>
-struct whole_of<T> {
-  using type = whole_bytes;
-};
-/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
-template <blob T>
-  requires requires { requires T::lasting; }
-struct whole_of<T> {
-  using type = bytes_view;
-};
-template <array_expression T>
-struct whole_of<T> {
-  using type = whole_tensor<typename T::value_type>;
-};
-template <open_sample T>
-struct whole_of<T> {
-  using type = whole_sample;
-};
-template <class... Fields>
-struct whole_of<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
-};
-
-}  // namespace detail
-
-/// The owning form of an element type.
-template <class T>
-using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
-
-/// Puts the owning form of `value` into `into`, re-using its memory.
-template <class V, class W>
-void make_whole(V&& value, W& into) {
-  using value_type = std::remove_cvref_t<V>;
-  if constexpr (any_record<value_type>) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
-    }(std::make_index_sequence<value_type::size>{});
-  } else if constexpr (open_sample<value_type>) {
-    into.assign(value);
-  } else if constexpr (std::same_as<W, whole_bytes>) {
-    if constexpr (blob<value_type>) {
-      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
-      value.read_into(into.storage().span());
-    } else if constexpr (std::same_as<value_type, whole_bytes>) {
-      into = std::forward<V>(value);
-    } else {
-      const bytes_view view = value;
-      into.storage().resize_for_overwrite(view.size());
-      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
-    }
-  } else if constexpr (blob<value_type>) {
-    into = value.finish();
-  } else if constexpr (array_expression<value_type>) {
-    value.write_to(into.resize(value.shape()));
-  } else if constexpr (requires {
-                         value.shape();
-                         value.values();
-                       }) {
-    const auto values = value.values();
-    auto* to = into.resize(value.shape());
-    for (const auto& one : values) *to++ = one;
-  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
-                       !std::same_as<value_type, W>) {
-    into.assign(value.begin(), value.end());
-  } else {
-    into = std::forward<V>(value);
-  }
-}
-
-namespace detail {
-
-/// The bytes of a whole value, for the counters.
-template <class W>
-std::uint64_t whole_size(const W& value) {
-  if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
-                      value.values());
-  } else if constexpr (requires { value.member(0); }) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
-    return bytes;
-  } else if constexpr (requires {
-                         value.size();
-                         *value.data();
-                       }) {
-    return value.size() * sizeof(*value.data());
-  } else {
-    return sizeof(value);
-  }
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/column.hpp
-
-/// One field of a block: where its values are written, and how they become one piece.
-///
-/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
-/// workers, each slot once;
-/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
-/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
-/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
-/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
-namespace penstock::inline v0_1 {
-
-/// A failure that belongs to one slot.
-struct slot_error {
-  std::uint64_t slot;
-  error what;
-};
-
-namespace detail {
-
-template <class V>
-constexpr bool is_view_of_values = requires(const V& v) {
-  v.data();
-  v.size();
-};
-
-/// How many values a flexible element has.
-template <class V>
-std::size_t value_count(const V& v) {
-  if constexpr (array_expression<V>)
-    return static_cast<std::size_t>(v.shape().elements());
-  else if constexpr (requires { v.shape(); })
-    return static_cast<std::size_t>(v.shape().elements());
-  else
-    return static_cast<std::size_t>(v.size());
-}
-
-/// Whether a value has this shape; asks without making one where it can.
-template <class V>
-bool has_shape(const V& v, const extents& shape) {
-  if constexpr (requires { v.shape(); })
-    return v.shape() == shape;
-  else
-    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
-}
-
-template <class V>
-extents value_shape(const V& v) {
-  if constexpr (requires { v.shape(); })
-    return v.shape();
-  else
-    return extents(static_cast<std::uint64_t>(v.size()));
-}
-
-/// Writes a flexible element to its destination.
-template <class T, class V>
-void write_values(const V& v, T* into) {
-  if constexpr (blob<V>) {
-    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
-  } else if constexpr (array_expression<V>) {
-    v.write_to(into);
-  } else if constexpr (requires { v.values(); }) {
-    const auto values = v.values();
-    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
-  } else {
-    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
-  }
-}
-
-}  // namespace detail
-
-/// Values whose shape the type knows: written in place, nothing else to do.
-template <class V, class Session>
-class fixed_column {
-  using stored = detail::stored<V>;
-
- public:
-  using value_type = typename stored::type;
-
-  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
-
-  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
-  /// Room for more rows of a block that is being filled by one thread.
-  void grow(std::size_t slots, std::size_t written) {
-    memory_.reserve(slots * row_bytes, written * row_bytes);
-  }
-
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    value_type* into = row(slot);
-    if constexpr (static_array_expression<U>)
-      value.write_to(into);
-    else if constexpr (stored::scalar)
-      *into = static_cast<value_type>(std::forward<U>(value));
-    else
-      copy_row(into, value.data());
-  }
-  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
-  /// Ends rows [first, first + slots), of which `valid` were written.
-  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
-    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
-  }
-  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
-  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
-    if (count != 0)
-      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
-                  count * row_bytes);
-  }
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
-  void release() noexcept { memory_.release(); }
-
-  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
-    if constexpr (stored::scalar) {
-      return std::span<const value_type>(row(first), slots);
-    } else if constexpr (static_array_expression<V>) {
-      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
-    } else {
-      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
-    }
-  }
-  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
-    return {memory_.data() + first * row_bytes, slots * row_bytes};
-  }
-
- private:
-  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
-  [[nodiscard]] value_type* row(std::size_t slot) const {
-    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
-  }
-  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
-  /// knows better than the compiler, which makes a string instruction of it.
-  static void copy_row(void* into, const void* values) noexcept {
-    std::size_t size = row_bytes;
-    if constexpr (row_bytes > 256) asm("" : "+r"(size));
-    std::memcpy(into, values, size);
-  }
-
-  slot_memory<Session> memory_;
-};
-
-/// Values whose shape is known at run time.
-///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
-/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `ragged` and `pad_to_longest` always go through the arena:
-/// where a value stands is known when all are there.
-template <class T, class Policy, class Session>
-class flexible_column {
-  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
-  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-
-  struct entry {
-    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
-    const T* where = nullptr;
-    extents shape;
-  };
-  struct piece {
-    buffer bytes;
-    std::size_t used = 0;
-  };
-
- public:
-  using value_type = T;
-
-  flexible_column(Session& session, memory_account& account)
-      : memory_(session, account), account_(&account), lock_(std::make_unique<std::mutex>()) {}
-  flexible_column(flexible_column&&) noexcept = default;
-  flexible_column& operator=(flexible_column&&) noexcept = default;
-
-  void begin(std::size_t slots) {
-    if (entries_.size() < slots) entries_.resize(slots);
-    if (stacks && !aside_) drop_pieces();  // the shape is known now
-    for (auto& p : pieces_) p.used = 0;
-    piece_ = 0;
-    ++round_;
-    lead_ = 0;
-    stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) : 0;
-    if (stacks) memory_.reserve(slots * stride_ * sizeof(T));
-    aside_ = false;
-  }
-  void grow(std::size_t slots, std::size_t written) {
-    if (entries_.size() < slots) entries_.resize(slots);
-    if (stacks) memory_.reserve(slots * stride_ * sizeof(T), written * stride_ * sizeof(T));
-  }
-
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    if (stacks && stride_ != 0 && detail::has_shape(value, shape_)) {
-      detail::write_values(value, in_place(slot));
-    } else {
-      T* into = allocate(detail::value_count(value));
-      entries_[slot] = {round_, into, detail::value_shape(value)};
-      detail::write_values(value, into);
-    }
-  }
-
-  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
-  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
-  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
-  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
-  void choose_lead(std::size_t valid) noexcept {
-    std::array<std::size_t, 64> tried{};
-    std::size_t shapes = 0, most = 0;
-    for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
-      const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
-      if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
-      tried[shapes++] = i;
-      std::size_t same = 0;
-      for (std::size_t j = i; j < valid; ++j) same += fits(j);
-      if (same > most) {
-        most = same;
-        lead_ = i;
-      }
-    }
-  }
-
-  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
-  /// the first one's.
-  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
-    if constexpr (stacks)
-      finish_stack(slots, valid, holes);
-    else if constexpr (pads)
-      finish_padded(slots, valid, holes);
-    else
-      finish_ragged(slots, valid);
-  }
-
-  void copy(std::size_t to, const flexible_column& other, std::size_t first, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool aside = other.is_aside(first + i);
-      write(to + i, tensor_view<const T>(aside ? other.entries_[first + i].where : other.in_place(first + i),
-                                         other.shape_at(first + i)));
-    }
-  }
-
-  /// Bytes of memory, used or not.
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    std::uint64_t bytes = memory_.capacity();
-    for (const piece& p : pieces_) bytes += p.bytes.capacity();
-    return bytes;
-  }
-  /// Gives all memory back.
-  void release() noexcept {
-    drop_pieces();
-    memory_.release();
-  }
-
-  /// The shape of the values of the last round, and what a block that begins may expect.
-  [[nodiscard]] const extents& shape() const { return shape_; }
-  void expect(const extents& shape) { shape_ = shape; }
-
-  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
-    if constexpr (stacks)
-      return memory_.data() == nullptr  // padding alone, and no sample has shown its shape yet
-                 ? tensor_view<const T>(nullptr, extents(slots, 0))
-                 : tensor_view<const T>(in_place(0), shape_.prepend(slots));
-    else if constexpr (pads)
-      return padded_view<T>({in_place(0), shape_.prepend(slots)}, offsets_.data(), mask_.data());
-    else
-      return ragged_view<T>(in_place(0), offsets_.data(), shapes_.data(), slots);
-  }
-  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
-    if (memory_.data() == nullptr) return {};
-    if constexpr (stacks || pads)
-      return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * sizeof(T)};
-    else
-      return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * sizeof(T)};
-  }
-
- private:
-  [[nodiscard]] T* in_place(std::size_t slot) const {
-    return reinterpret_cast<T*>(memory_.data()) + slot * stride_;
-  }
-
-  /// A place in the side arena. Workers share it; what it has allocated it keeps for the next round.
-  T* allocate(std::size_t count) {
-    const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
-    const std::lock_guard guard(*lock_);
-    aside_ = true;
-    while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity())
-      ++piece_;
-    if (piece_ == pieces_.size()) {
-      pieces_.emplace_back();
-      pieces_.back().bytes.resize_for_overwrite(
-          std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
-      account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
-    }
-    piece& p = pieces_[piece_];
-    auto* where = reinterpret_cast<T*>(p.bytes.data() + p.used);
-    p.used += bytes;
-    return where;
-  }
-
-  void drop_pieces() noexcept {
-    for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
-    pieces_.clear();
-  }
-  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
-    return is_aside(slot) ? entries_[slot].shape : shape_;
-  }
-
-  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
-    return is_aside(slot) && entries_[slot].where == nullptr;
-  }
-  /// Whether values of these shapes can be in one batch.
-  [[nodiscard]] static bool fit_together(const extents& a, const extents& b) noexcept {
-    if constexpr (pads) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
-    return a == b;
-  }
-  /// The slot whose shape counts; `valid` where all are blank.
-  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept {
-    std::size_t lead = lead_ < valid ? lead_ : 0;
-    if (lead < valid && is_blank(lead))
-      for (lead = 0; lead < valid && is_blank(lead); ++lead) {
-      }
-    return lead;
-  }
-
-  void finish_stack(std::size_t slots, std::size_t valid, bool holes) {
-    if (aside_ && valid != 0) put_in_place(slots, valid, holes);
-    if (holes) fill_holes(valid);
-    if (valid < slots && stride_ != 0)
-      std::memset(static_cast<void*>(in_place(valid)), 0, (slots - valid) * stride_ * sizeof(T));
-  }
-  /// Some values were not of the expected shape: either all have another one, or there is an error.
-  void put_in_place(std::size_t slots, std::size_t valid, bool holes) {
-    const std::size_t lead = holes ? lead_of(valid) : 0;
-    if (lead == valid) return;
-    const extents first = shape_at(lead);
-    for (std::size_t i = 0; i < valid; ++i)
-      if (!(shape_at(i) == first) && !(holes && is_blank(i)))
-        throw slot_error{
-            i, error(errc::shape,
-                     {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                      to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
-                   .in_stage("batch")};
-    stride_ = static_cast<std::size_t>(first.elements());
-    memory_.reserve(slots * stride_ * sizeof(T));
-    for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
-      if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
-        std::memcpy(in_place(i), entries_[i].where, stride_ * sizeof(T));
-    shape_ = first;
-  }
-  void fill_holes(std::size_t valid) {
-    if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
-    for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
-      if (is_blank(i)) std::memset(static_cast<void*>(in_place(i)), 0, stride_ * sizeof(T));
-  }
-
-  void finish_ragged(std::size_t slots, std::size_t valid) {
-    offsets_.resize(slots + 1);
-    shapes_.resize(slots);
-    offsets_[0] = 0;
-    for (std::size_t i = 0; i < slots; ++i) {
-      shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
-      offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
-    }
-    memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * sizeof(T));
-    for (std::size_t i = 0; i < valid; ++i)
-      if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
-        std::memcpy(in_place(0) + offsets_[i], entries_[i].where, count * sizeof(T));
-  }
-
-  void finish_padded(std::size_t slots, std::size_t valid, bool holes) {
-    std::uint64_t longest = 0;
-    const std::size_t lead = holes ? lead_of(valid) : 0;
-    const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
-    for (std::size_t i = 0; i < valid; ++i) {
-      if (holes && is_blank(i)) continue;
-      const extents& shape = entries_[i].shape;
-      if (shape.rank() == 0 || !(shape.drop_front() == inner))
-        throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                                " beside one of shape ", to_string(entries_[lead].shape),
-                                                ": only the first length may differ"})
-                                .in_stage("batch")};
-      try {
-        longest = std::max(longest, detail::rows_of(shape));
-      } catch (const error& e) {
-        throw slot_error{i, error(e).in_stage("batch")};
-      }
-    }
-    shape_ = inner.prepend(longest);
-    const auto stride = static_cast<std::size_t>(shape_.elements());
-    memory_.reserve(slots * stride * sizeof(T));
-    offsets_.assign(slots, 0);
-    mask_.assign(slots * static_cast<std::size_t>(longest), 0);
-    T* into = in_place(0);
-    for (std::size_t i = 0; i < slots; ++i, into += stride) {
-      std::size_t count = 0;
-      if (i < valid && !(holes && is_blank(i))) {
-        offsets_[i] = entries_[i].shape[0];
-        count = static_cast<std::size_t>(entries_[i].shape.elements());
-        if (count != 0) std::memcpy(into, entries_[i].where, count * sizeof(T));
-        std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
-      }
-      if (count != stride) std::memset(static_cast<void*>(into + count), 0, (stride - count) * sizeof(T));
-    }
-  }
-
-  slot_memory<Session> memory_;
-  memory_account* account_;
-  std::unique_ptr<std::mutex> lock_;
-  std::vector<entry> entries_;
-  std::vector<piece> pieces_;
-  std::size_t piece_ = 0;
-  std::size_t stride_ = 0;
-  std::uint64_t round_ = 0;
-  std::size_t lead_ = 0;  // the slot with whose shape others must agree
-  bool aside_ = false;
-  extents shape_;                       // stack: of the values in place
-  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
-  std::vector<extents> shapes_;
-  std::vector<std::uint8_t> mask_;
-};
-
-/// Whole values, for a loop without batches: owned, their memory re-used.
-template <class W>
-class whole_column {
- public:
-  template <class Session>
-  whole_column(Session&, memory_account&) {}
-
-  void begin(std::size_t slots) {
-    if (cells_.size() < slots) cells_.resize(slots);
-  }
-  void grow(std::size_t slots, std::size_t) { begin(slots); }
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    make_whole(std::forward<U>(value), cells_[slot].value);
-  }
-  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
-  void blank(std::size_t) noexcept {}
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
-  void release() noexcept {}
-  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
-
- private:
-  struct cell {  // a vector of bool has no references to its values
-    W value{};
-  };
-  std::vector<cell> cells_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/column_set.hpp
-
-/// The columns of a block: one per field of the element, one for an element that is no record.
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <class V, class Policy, class Session, shape_class Shape = shape_class_of<V>>
-struct column_for {
-  using type = flexible_column<typename stored<V>::type, Policy, Session>;
-};
-template <class V, class Policy, class Session>
-struct column_for<V, Policy, Session, shape_class::fixed> {
-  using type = fixed_column<V, Session>;
-};
-
-template <class Batch, class Session, class V>
-struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
-};
-template <class Batch, class Session, class... Fields>
-struct columns_for<Batch, Session, record<Fields...>> {
-  using type = pack<
-      typename column_for<std::remove_cvref_t<typename Fields::type>,
-                          typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
-};
-
-}  // namespace detail
-
-/// The columns in which a plan's elements are gathered.
-template <class Columns>
-class column_set {
- public:
-  static constexpr std::size_t size = Columns::size;
-
-  template <class Session>
-  column_set(Session& session, memory_account& account)
-      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
-
-  void begin(std::size_t slots) {
-    each([&](auto& column) { column.begin(slots); });
-  }
-  void grow(std::size_t slots, std::size_t written) {
-    each([&](auto& column) { column.grow(slots, written); });
-  }
-  template <class V>
-  void write(std::size_t slot, V&& value) {
-    if constexpr (any_record<V> && !whole_rows) {
-      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
-      }(std::make_index_sequence<size>{});
-    } else {
-      detail::at<0>(columns_).write(slot, std::forward<V>(value));
-    }
-  }
-  /// Leaves a slot without a value: zeros, or an empty row.
-  void blank(std::size_t slot) {
-    each([&](auto& column) { column.blank(slot); });
-  }
-  /// Takes back what was written to a slot, perhaps in part.
-  void unwrite(std::size_t slot) noexcept {
-    each([&](auto& column) { column.unwrite(slot); });
-  }
-  void choose_lead(std::size_t valid) noexcept {
-    each([&](auto& column) { column.choose_lead(valid); });
-  }
-  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
-    std::uint64_t lowest = 0;
-    std::exception_ptr failure;  // of several columns, the one of the lowest slot
-    each([&](auto& column) {
-      try {
-        column.finish(first, slots, valid, holes);
-      } catch (const slot_error& e) {
-        if (failure == nullptr || e.slot < lowest) {
-          lowest = e.slot;
-          failure = std::current_exception();
-        }
-      }
-    });
-    if (failure != nullptr) std::rethrow_exception(failure);
-  }
-  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
-    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
-  }
-  /// The shapes that the last round found, and what a round that begins may expect.
-  [[nodiscard]] std::array<extents, size> shapes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
-  }
-  void expect(const std::array<extents, size>& shapes) {
-    std::size_t i = 0;
-    each([&](auto& column) { column.expect(shapes[i++]); });
-  }
-  /// Bytes of memory, used or not.
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
-  }
-  void release() noexcept {
-    each([](auto& column) { column.release(); });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto& column() {
-    return detail::at<I>(columns_);
-  }
-  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return columns_.apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
-  }
-
- private:
-  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
-
-  template <class Session, std::size_t... Is>
-  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
-        detail::type_at<Is, Columns>(session, account)}...}};
-  }
-  template <class F>
-  void each(F f) {
-    columns_.apply([&](auto&... columns) { (f(columns), ...); });
-  }
-  template <class F>
-  void both(const column_set& other, F f) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
-    }(std::make_index_sequence<size>{});
-  }
-
-  Columns columns_;
-};
-
-namespace detail {
-
-template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
-struct columns_of_plan {
-  using parts = plan_parts<Plan>;
-  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
-  using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
-};
-template <class Plan, class Session>
-struct columns_of_plan<Plan, Session, false> {
-  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
-};
-
-}  // namespace detail
-
-/// The columns of a plan's batches, in memory of a device's session.
-template <class Plan, class Session>
-using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/block.hpp
-
-/// What a block of the ring works on, and the pool it comes from.
 namespace penstock::inline v0_1 {
 
 /// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
@@ -5892,16 +5292,16 @@ struct batch_part {
   }
 };
 
-/// Which positions stand in the rows of a block. Prepared by the consumer before workers may look.
-template <class Binding>
+/// Which positions stand in the rows of a block: what a feed says. Prepared by the consumer before workers
+/// may look.
 struct placement {
-  Binding binding;                     // of the order chain, for the positions in here
   std::vector<batch_part> parts;       // batches; a chunk has one part
   std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
   bool listed = false;
-  std::uint64_t epoch = 0;  // of the positions
-  std::uint64_t slots = 0;  // rows of all parts
-  bool last = false;        // chunks: the last one of its pass
+  bool last = false;                // chunks: the last one of its pass
+  std::uint64_t epoch = 0;          // of the positions
+  std::uint64_t slots = 0;          // rows of all parts
+  std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
 
   /// The position index in a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
@@ -5910,131 +5310,11 @@ struct placement {
     while (i + 1 < parts.size() && row >= parts[i + 1].first) ++i;
     return parts[i].view[row - parts[i].first];
   }
-};
-
-/// The memory and the facts of a block: of one or more batches, or of a chunk of samples on the way to
-/// batches. Prepared by the consumer, filled by workers, handed on in parts, given back when all parts are,
-/// used again.
-template <class Columns, class Binding, class Transfer, class Bad = no_bad_slots>
-struct payload : placement<Binding> {
-  template <class Session>
-  payload(Session& session, memory_account& account) : columns(session, account) {}
-
-  static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
-
-  Columns columns;
-  std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
-  std::uint64_t rows = 0;              // chunks: how many rows there are
-  std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
-  std::vector<position> gathered;      // batches made of chunks: where each row came from
-  Transfer transfer;
-  bool transferred = false;
-  bool from_batches = false;  // of the pool of gathered batches, not of the engine's
-
-  std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
-  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
-
-  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
-  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const {
-    const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
-    const std::uint32_t* const from_slots = sources.data() + first_row;
-    all.resize(filled + n);
-    position* const into = all.data() + filled;
-    const std::uint64_t of_epoch = this->epoch;
-    if (!this->listed && this->parts[0].view.contiguous()) {
-      const std::uint64_t first = this->index(0);
-      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
-    } else {
-      for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, this->index(from_slots[i])};
-    }
+  /// Binds a chain of orders for what stands here.
+  template <class Orders>
+  void bind(const Orders& orders, typename Orders::binding& binding) const {
+    if (low < high) orders.rebind(binding, epoch, low, high);
   }
-
-  /// Gives up `n` shares; true when they were the last.
-  [[nodiscard]] bool release(std::uint32_t n) noexcept {
-    return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
-  }
-
-  void clear_failure() noexcept {
-    bad_slot = no_slot;
-    what = nullptr;
-    bad.clear();
-  }
-  /// Keeps the failure of the lowest slot.
-  void fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
-    const std::lock_guard guard(lock);
-    if (slot >= bad_slot) return;
-    bad_slot = slot;
-    what = std::move(failure);
-  }
-
-  /// Keeps a bad sample that the run goes on without.
-  void note_bad(const penstock::bad_slot& one) {
-    const std::lock_guard guard(lock);
-    bad.add(one);
-  }
-
-  std::mutex lock;
-  std::uint64_t bad_slot = no_slot;
-  std::exception_ptr what;
-  [[no_unique_address]] Bad bad;
-};
-
-/// Payloads that are free, the one used last on top (its memory is still in the cache). Any thread gives
-/// back, the consumer takes.
-template <class Payload>
-class payload_pool {
- public:
-  /// Makes room to hold `most`, so that giving back never allocates.
-  explicit payload_pool(std::size_t most) : most_(most) {
-    all_.reserve(most);
-    free_.reserve(most);
-  }
-  payload_pool(const payload_pool&) = delete;
-  payload_pool& operator=(const payload_pool&) = delete;
-  ~payload_pool() {
-    for (Payload* const one : all_) delete one;
-  }
-
-  [[nodiscard]] std::size_t most() const noexcept { return most_; }
-  [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
-  [[nodiscard]] bool has_free() {
-    const std::lock_guard guard(lock_);
-    return !free_.empty();
-  }
-  [[nodiscard]] std::size_t out() {
-    const std::lock_guard guard(lock_);
-    return all_.size() - free_.size();
-  }
-
-  /// A free one, or null.
-  Payload* take() {
-    const std::lock_guard guard(lock_);
-    if (free_.empty()) return nullptr;
-    Payload* top = free_.back();
-    free_.pop_back();
-    return top;
-  }
-  /// A new one; the caller has looked at `made()` and `most()`.
-  template <class... Args>
-  Payload* make(Args&&... args) {
-    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
-    try {
-      return all_.back() = new Payload(std::forward<Args>(args)...);
-    } catch (...) {
-      all_.pop_back();
-      throw;
-    }
-  }
-  void give_back(Payload* p) noexcept {
-    const std::lock_guard guard(lock_);
-    free_.push_back(p);
-  }
-
- private:
-  std::size_t most_;
-  std::mutex lock_;
-  std::vector<Payload*> all_;  // these are owned
-  std::vector<Payload*> free_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -6056,41 +5336,21 @@ namespace penstock::inline v0_1 {
 ///
 /// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
 /// Memory: 8 bytes an element.
-template <class = void>
-class basic_position_buffer {
+class position_buffer {
  public:
-  basic_position_buffer() = default;
-  basic_position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+  position_buffer() = default;
+  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
 
   /// Begins an epoch of `size` ordinals.
-  void begin(std::uint64_t epoch, std::uint64_t size) {
-    epoch_ = epoch;
-    size_ = size;
-    taken_ = 0;
-    given_ = 0;
-    held_.clear();
-    fill();
-  }
+  void begin(std::uint64_t epoch, std::uint64_t size);
 
   /// Continues where a state says: the ordinals held, and how many have gone in and out.
   void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
-               std::vector<std::uint64_t> held) {
-    epoch_ = epoch;
-    size_ = size;
-    taken_ = taken;
-    given_ = given;
-    held_ = std::move(held);
-  }
+               std::vector<std::uint64_t> held);
 
   /// Whether a state can be what `size` ordinals and `given` draws lead to.
   [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
-                                std::vector<std::uint64_t> held) const {
-    if (given > size || taken > size || taken != given + held.size()) return false;
-    if (held.size() != std::min(capacity_, size - given)) return false;
-    std::sort(held.begin(), held.end());
-    return std::adjacent_find(held.begin(), held.end()) == held.end() &&
-           (held.empty() || held.back() < taken);
-  }
+                                std::vector<std::uint64_t> held) const;
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
 
@@ -6113,15 +5373,137 @@ class basic_position_buffer {
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
  private:
-  void fill() {
-    held_.reserve(static_cast<std::size_t>(capacity_ < size_ ? capacity_ : size_));
-    while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
-  }
-
   std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
   std::vector<std::uint64_t> held_;
 };
-using position_buffer = basic_position_buffer<>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/feed/position_buffer.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t size) {
+  epoch_ = epoch;
+  size_ = size;
+  taken_ = 0;
+  given_ = 0;
+  held_.clear();
+  held_.reserve(static_cast<std::size_t>(std::min(capacity_, size_)));
+  while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
+}
+
+PENSTOCK_INLINE void position_buffer::restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken,
+                                              std::uint64_t given, std::vector<std::uint64_t> held) {
+  epoch_ = epoch;
+  size_ = size;
+  taken_ = taken;
+  given_ = given;
+  held_ = std::move(held);
+}
+
+PENSTOCK_INLINE bool position_buffer::could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
+                                                 std::vector<std::uint64_t> held) const {
+  if (given > size || taken > size || taken != given + held.size()) return false;
+  if (held.size() != std::min(capacity_, size - given)) return false;
+  std::sort(held.begin(), held.end());
+  return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/feed/feed.hpp
+
+namespace penstock::inline v0_1 {
+
+struct state;
+
+/// Which positions come next.
+///
+/// A feed stands before a step: of a pass over the data, of an epoch. Where batches are known before anything
+/// is evaluated, a step is a global batch, and a placement has several of them. Elsewhere
+/// (`feed_facts::by_sample`) it is one sample of each rank, and a placement is a chunk: a run of this rank's
+/// samples, which may begin at any of them, so that its size is no part of a state.
+///
+/// A value: a run keeps one that leads (the blocks it opens), one that trails (what was delivered: the
+/// state), and one for read-ahead. A step is found by arithmetic; only `shuffle_buffer` moves a cursor.
+class feed {
+ public:
+  feed() = default;
+  /// Throws `error(errc::argument)` where `steps(n)` can get no batch from the data.
+  explicit feed(feed_facts facts);
+
+  [[nodiscard]] const cut& mine() const noexcept { return facts_.mine; }
+  [[nodiscard]] const std::optional<std::uint64_t>& fixed_steps() const noexcept {
+    return facts_.fixed_steps;
+  }
+  /// Steps of an epoch; by sample those of a pass that this rank has a sample of.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const noexcept { return end_; }
+  /// This rank's samples of an epoch, before deciders; with steps(n) and behind order stages after batch, its
+  /// slots. Nothing where an epoch has no end, or where it is not known.
+  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const;
+  /// Rows of a batch, or of a chunk.
+  [[nodiscard]] std::uint64_t slots_per_block() const noexcept;
+
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+  /// By sample, with steps(n): the pass over the data in this epoch.
+  [[nodiscard]] std::uint64_t pass() const noexcept { return pass_; }
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  [[nodiscard]] const position_buffer& cursor() const noexcept { return cursor_; }
+  /// Epochs from this one on are not read ahead.
+  void limit(std::uint64_t epochs) noexcept { limit_ = epochs; }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] bool more() const noexcept { return epoch_ < limit_ && (end_ != 0 || facts_.by_sample); }
+
+  void seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass = 0);
+  /// The epoch and step of the next step as the data count them: through passes, `steps(n)` and the orders
+  /// after batch.
+  [[nodiscard]] position upstream() const { return locate(); }
+  /// By sample: how many of this rank's samples stand at positions below `index`.
+  [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const noexcept;
+  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  [[nodiscard]] std::string_view wrong_with(const state& s) const;
+  /// Puts the cursor where a state says it was before the step that `seek` named.
+  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
+
+  /// Fills a placement with the next steps, up to `most` batches of one epoch or one chunk, and goes on.
+  void prepare(placement& p, std::size_t most);
+  /// Goes on without looking: what the trailing feed does when a batch, or so much of a chunk, is delivered.
+  void advance(std::uint64_t steps = 1) {
+    if (facts_.has_buffer) draw(steps, nullptr);
+    go_on(steps);
+  }
+  /// Leaves the epoch (by sample, with `steps`, the pass) where it is and begins the next one.
+  void next_pass() noexcept;
+  /// Puts the cursor in front of the next step, so that it can be written down.
+  void settle();
+
+ private:
+  static constexpr std::uint64_t no_end = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] position locate() const;
+  void prepare_batches(placement& p, std::size_t most);
+  void prepare_chunk(placement& p);
+  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const noexcept;
+  void add_plain(placement& p, std::uint64_t count, position at);
+  void go_on(std::uint64_t steps) noexcept {
+    step_ += steps;
+    if (step_ >= end_) next_pass();
+  }
+  [[nodiscard]] std::uint64_t cursor_inputs() const noexcept;
+  void reach(position at);
+  void draw(std::uint64_t steps, std::vector<std::uint64_t>* indices);
+  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices);
+
+  feed_facts facts_;
+  cut::whole_steps whole_;
+  std::uint64_t in_pass_ = 0;  // steps of a pass over the data
+  std::uint64_t end_ = 0;      // steps after which `next_pass` is due
+  std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
+  position_buffer cursor_;
+  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -6440,277 +5822,262 @@ template <class = void>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/feed/direct_feed.hpp
+// ---- penstock/run/feed/feed.ipp
 
 namespace penstock::inline v0_1 {
 
-/// Which positions the next batch holds, for plans whose slots are known before anything is evaluated.
-///
-/// A value: a run keeps one that leads (the batches it opens), one that trails (what was delivered: the
-/// state), and one for read-ahead. Step s of an epoch is found by arithmetic; only `shuffle_buffer` moves a
-/// cursor.
-template <class Plan>
-class direct_feed {
-  static constexpr std::uint64_t no_end = std::uint64_t{1} << 62;
-  using parts = plan_parts<Plan>;
-  using in = typename parts::in;
-  using orders_type = decltype(make_sample_orders(std::declval<const Plan&>()));
-  static auto make_steps_orders(const Plan& p, std::uint64_t steps) {
-    return detail::chain_of_orders({steps, nullptr},
-                                   detail::orders_between<in::batch, in::count>(p.stages()));
-  }
-  using steps_orders_type = decltype(make_steps_orders(std::declval<const Plan&>(), 0));
-
-  /// What the copies share.
-  struct arithmetic {
-    orders_type orders;
-    cut mine;
-    steps_orders_type steps_orders;
-  };
-
- public:
-  using binding = typename orders_type::binding;
-  using placement_type = placement<binding>;
-
-  explicit direct_feed(const Plan& p) {
-    auto orders = make_sample_orders(p);
-    const auto& batch = detail::at<in::batch>(p.stages());
-    const world part = world_of(p);
-    cut mine{.size = orders.size(),
-             .global = batch.global_size(part.size),
-             .world = part.size,
-             .rank = part.rank,
-             .lanes = orders.lanes(),
-             .policy = batch.at_end};
-    mine.check();
-    auto steps_orders = make_steps_orders(p, mine.steps());
-    shared_ = std::shared_ptr<const arithmetic>(
-        new const arithmetic{std::move(orders), mine, std::move(steps_orders)});
-    whole_ = mine.whole();
-    if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
-    if constexpr (parts::has_cursor) {
-      const auto& buffer = detail::at<in::cursor>(p.stages());
-      cursor_ = position_buffer(buffer.capacity, buffer.seed);
-    }
-    if (fixed_steps_ && shared_->steps_orders.size() == 0)
+PENSTOCK_INLINE feed::feed(feed_facts facts)
+    : facts_(std::move(facts)), cursor_(facts_.buffer_capacity, facts_.buffer_seed) {
+  const cut& c = facts_.mine;
+  whole_ = c.whole();
+  if (facts_.forward) {
+    in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // nobody knows how many there are
+  } else if (facts_.by_sample) {
+    in_pass_ = end_ = c.size / c.world + (c.rank < c.size % c.world ? 1 : 0);
+  } else {
+    in_pass_ = facts_.after_batch.any() ? facts_.after_batch.size() : c.steps();
+    end_ = facts_.fixed_steps.value_or(in_pass_);
+    if (facts_.fixed_steps && in_pass_ == 0)
       throw error(errc::argument,
                   "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep")
           .in_stage("steps");
   }
+}
 
-  [[nodiscard]] const orders_type& orders() const { return shared_->orders; }
-  [[nodiscard]] const cut& mine() const { return shared_->mine; }
-  [[nodiscard]] std::uint64_t steps_per_epoch() const {
-    return fixed_steps_ ? *fixed_steps_ : shared_->steps_orders.size();
+PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
+  const cut& c = facts_.mine;
+  if (facts_.by_sample) {
+    if (facts_.forward || facts_.fixed_steps || c.size >= no_end) return std::nullopt;
+    return in_pass_;
   }
-  /// This rank's samples of an epoch; with steps(n) and behind order stages after batch, its slots. Nothing
-  /// where an epoch has no end.
-  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
-    const cut& c = mine();
-    if (!fixed_steps_ && (c.size >= no_end || steps_per_epoch() >= no_end)) return std::nullopt;
-    if (fixed_steps_ || !std::is_same_v<steps_orders_type, order_chain<>>)
-      return steps_per_epoch() * whole_.slots;
-    return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
-  }
-  [[nodiscard]] std::uint64_t most_slots() const {
-    // A last step that is divided anew may give a rank one more than a whole one does.
-    return std::max(mine().slots(0), mine().slots(mine().steps() - 1));
-  }
-  [[nodiscard]] std::uint64_t slots_per_block() const { return std::max<std::uint64_t>(1, most_slots()); }
+  if (!facts_.fixed_steps && (c.size >= no_end || end_ >= no_end)) return std::nullopt;
+  if (facts_.fixed_steps || facts_.after_batch.any()) return end_ * whole_.slots;
+  return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
+}
 
-  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  [[nodiscard]] std::uint64_t step() const { return step_; }
-  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
-  /// Epochs from this one on are not read ahead.
-  void limit(std::uint64_t epochs) { limit_ = epochs; }
-  [[nodiscard]] std::uint64_t limit() const { return limit_; }
-  [[nodiscard]] bool more() const { return epoch_ < limit_ && steps_per_epoch() != 0; }
+PENSTOCK_INLINE std::uint64_t feed::slots_per_block() const noexcept {
+  if (facts_.by_sample) return facts_.chunk;
+  const cut& c = facts_.mine;
+  // A last step that is divided anew may give a rank one more than a whole one does.
+  return std::max<std::uint64_t>(1, std::max(c.slots(0), c.slots(c.steps() - 1)));
+}
 
-  void seek(std::uint64_t epoch, std::uint64_t step) {
-    epoch_ = epoch;
-    step_ = step;
-    if (step_ != 0 && step_ >= steps_per_epoch()) {
-      ++epoch_;
-      step_ = 0;
-    }
-    cursor_place_ = {no_epoch, 0};
-  }
-  /// The upstream epoch and global step of the next step: through `steps(n)` and the orders after batch.
-  [[nodiscard]] position upstream() const { return locate(); }
-  /// What is wrong with a state, or nothing: whether it can be one of this plan.
-  [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (s.step > steps_per_epoch()) return "it has more steps than an epoch";
+PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass) {
+  epoch_ = epoch;
+  pass_ = pass;
+  step_ = step;
+  if (!facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
+  cursor_place_ = {no_epoch, 0};
+}
+
+PENSTOCK_INLINE std::uint64_t feed::ordinals_below(std::uint64_t index) const noexcept {
+  const cut& c = facts_.mine;
+  return std::min(index / c.world + (c.rank < index % c.world ? 1 : 0), in_pass_);
+}
+
+PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
+  const cut& c = facts_.mine;
+  bool same_world = true;
+  if (!facts_.by_sample) {
+    if (s.step > end_) return "it has more steps than an epoch";
     if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
       return "it counts samples where only batches are counted";
-    if (s.taken == 0 && s.given == 0 && s.held.empty()) return {};
-    if constexpr (parts::has_cursor) {
-      direct_feed there = *this;
-      there.seek(s.epoch, s.step);
-      const position at = there.locate();
-      const std::uint64_t each = parts::shard_before_cursor ? mine().slots(0) : mine().global;
-      if (s.given == std::min(at.index * each, cursor_inputs()) &&
-          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
-        return {};
-    }
-    return "what its shuffle_buffer holds does not go with its step";
+  } else {
+    if (facts_.fixed_steps ? s.step > facts_.most_steps : s.pass != 0)
+      return "it has more steps or passes than an epoch";
+    if (s.rows > s.survivors) return "it counts more rows in part than in all";
+    if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
+      return "where the source stands does not go with its samples";
+    if (facts_.forward) return {};  // nobody knows how many there are
+    same_world = !facts_.dealt_in_turn || s.world == c.world;
+    if (same_world ? s.ordinal > in_pass_ : s.ordinal > c.size || s.rows > c.size)
+      return "it has more samples than the data";
   }
-  /// Puts the cursor where a state says it was before the step that `seek` named.
-  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
-    const position at = locate();
-    cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
-    cursor_place_ = at;
+  if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
+  if (facts_.has_buffer) {
+    feed there = *this;
+    there.seek(s.epoch, facts_.by_sample ? s.ordinal : s.step, s.pass);
+    const position at = there.locate();
+    const std::uint64_t each = facts_.shard_before_buffer ? c.slots(0) : c.global;
+    if (s.given == std::min(at.index * each, cursor_inputs()) &&
+        cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+      return {};
   }
+  return facts_.by_sample ? "what its shuffle_buffer holds does not go with its samples"
+                          : "what its shuffle_buffer holds does not go with its step";
+}
 
-  /// Fills a placement with the next steps, up to `most` of one epoch, and goes on.
-  void prepare(placement_type& p, std::size_t most) {
-    const cut& c = mine();
-    p.parts.clear();
-    p.indices.clear();
-    p.listed = parts::has_cursor;
-    p.slots = 0;
-    std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
-    position at = locate();
-    p.epoch = at.epoch;
-    if (const std::uint64_t plain = plain_steps(most); plain != 0) {
-      low = at.index * c.global;
-      high = low + plain * c.global;
-      add_plain(p, plain, at);
-      orders().rebind(p.binding, p.epoch, low, high);
-      return;
-    }
-    do {
-      const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
-      batch_part& part = p.parts.emplace_back();
-      part.first = p.slots;
-      part.slots = is_whole ? whole_.slots : c.slots(at.index);
-      part.valid = is_whole ? whole_.slots : c.valid(at.index);
-      part.global = is_whole ? c.global : c.count(at.index);
-      part.delivered = {epoch_, step_};
-      if constexpr (parts::has_cursor) {
-        move_cursor(at, &p.indices);
-        p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
-        for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
-          low = std::min(low, p.indices[static_cast<std::size_t>(i)]);
-          high = std::max(high, p.indices[static_cast<std::size_t>(i)] + 1);
-        }
-      } else {
-        part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
-                                         whole_.slots)
-                             : c.at(at.index);
-        low = std::min(low, at.index * c.global);
-        high = std::max(high, at.index * c.global + part.global);
-      }
-      p.slots += part.slots;
-      go_on();
-      if (p.parts.size() == most || !more()) break;
-      at = locate();
-    } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
-    if (low < high) orders().rebind(p.binding, p.epoch, low, high);
-  }
+PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t given,
+                                          std::vector<std::uint64_t> held) {
+  const position at = locate();
+  cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
+  cursor_place_ = at;
+}
 
-  /// Goes on without looking: what the trailing feed does when a batch is delivered.
-  void advance() {
-    if constexpr (parts::has_cursor) move_cursor(locate(), nullptr);
-    go_on();
-  }
+PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
+  p.parts.clear();
+  p.indices.clear();
+  p.listed = facts_.has_buffer;
+  p.last = false;
+  p.slots = 0;
+  p.low = std::numeric_limits<std::uint64_t>::max();
+  p.high = 0;
+  if (facts_.by_sample)
+    prepare_chunk(p);
+  else
+    prepare_batches(p, most);
+}
 
-  /// Puts the cursor in front of the next step, so that it can be written down.
-  void settle() {
-    if constexpr (parts::has_cursor) {
-      if (more_in_epoch()) reach(locate());
-    }
+PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
+  const cut& c = facts_.mine;
+  position at = locate();
+  p.epoch = at.epoch;
+  if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+    p.low = at.index * c.global;
+    p.high = p.low + plain * c.global;
+    return add_plain(p, plain, at);
   }
-
- private:
-  static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
-
-  [[nodiscard]] bool more_in_epoch() const { return step_ < steps_per_epoch(); }
-
-  /// The upstream epoch and step of the next step: through `steps(n)` and the order stages after batch.
-  [[nodiscard]] position locate() const {
-    const std::uint64_t in_pass = shared_->steps_orders.size();
-    position at{epoch_, step_};
-    if (fixed_steps_ && in_pass != 0) at = {epoch_ + (step_ / in_pass << 32), step_ % in_pass};
-    if constexpr (std::is_same_v<steps_orders_type, order_chain<>>)
-      return at;
-    else
-      return shared_->steps_orders.sample_at(at);
-  }
-
-  /// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
-  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const {
-    if constexpr (parts::has_cursor || !std::is_same_v<steps_orders_type, order_chain<>>) return 0;
-    if (fixed_steps_ || mine().lanes != 1 || step_ >= whole_.count) return 0;
-    return std::min<std::uint64_t>(most, whole_.count - step_);
-  }
-  void add_plain(placement_type& p, std::uint64_t count, position at) {
-    const std::uint64_t global = mine().global, slots = whole_.slots, epoch = epoch_;
-    std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
-    for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
-      p.parts.emplace_back(base, row, slots, global, position{epoch, step});
-    p.slots = row;
-    step_ = step - 1;
-    go_on();
-  }
-
-  void go_on() {
-    if (++step_ >= steps_per_epoch()) {
-      ++epoch_;
-      step_ = 0;
-    }
-  }
-
-  /// How many ordinals go through the buffer in an epoch.
-  [[nodiscard]] std::uint64_t cursor_inputs() const {
-    const cut& c = mine();
-    if constexpr (!parts::shard_before_cursor) return c.size;
-    std::uint64_t whole = c.size / c.global, inputs = whole * (whole == 0 ? 0 : c.slots(0));
-    return c.steps() > whole ? inputs + c.valid(whole) : inputs;
-  }
-
-  void reach(position at) {
-    if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
-      cursor_.begin(at.epoch, cursor_inputs());
-      cursor_place_ = {at.epoch, 0};
-    }
-    for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
-  }
-  void move_cursor(position at, std::vector<std::uint64_t>* indices) {
-    reach(at);
-    draw_step(at.index, indices);
-    ++cursor_place_.index;
-  }
-  /// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
-  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
-    const cut& c = mine();
-    const std::uint64_t valid = c.valid(step);
-    if constexpr (parts::shard_before_cursor) {
-      // a last step may have more than a whole one
-      const std::uint64_t in_whole = whole_.count * whole_.slots;
-      for (std::uint64_t i = 0; i < valid; ++i) {
-        const std::uint64_t ordinal = cursor_.next();
-        if (indices == nullptr) continue;
-        indices->push_back(ordinal < in_whole ? c.at(ordinal / whole_.slots)[ordinal % whole_.slots]
-                                              : c.at(whole_.count)[ordinal - in_whole]);
+  do {
+    const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
+    batch_part& part = p.parts.emplace_back();
+    part.first = p.slots;
+    part.slots = is_whole ? whole_.slots : c.slots(at.index);
+    part.valid = is_whole ? whole_.slots : c.valid(at.index);
+    part.global = is_whole ? c.global : c.count(at.index);
+    part.delivered = {epoch_, step_};
+    if (facts_.has_buffer) {
+      draw(1, &p.indices);
+      p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
+      for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+        p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
+        p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
       }
     } else {
-      const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
-      const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const std::uint64_t ordinal = cursor_.next();
-        if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
-      }
+      part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                       whole_.slots)
+                           : c.at(at.index);
+      p.low = std::min(p.low, at.index * c.global);
+      p.high = std::max(p.high, at.index * c.global + part.global);
+    }
+    p.slots += part.slots;
+    go_on(1);
+    if (p.parts.size() == most || !more()) break;
+    at = locate();
+  } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+}
+
+PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
+  const cut& c = facts_.mine;
+  p.epoch = locate().epoch;
+  batch_part& part = p.parts.emplace_back();
+  part.delivered = {epoch_, step_};
+  if (facts_.forward) {  // how many there are is known when they are pulled
+    p.slots = part.slots = facts_.chunk;
+    part.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
+    return go_on(p.slots);
+  }
+  const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
+  p.slots = part.slots = part.valid = count;
+  p.last = step_ + count >= in_pass_;
+  if (!p.listed && c.world == 1 && c.lanes == 1) {
+    part.view = step_view(step_, count, 1, 0, count, count);
+    p.low = step_;
+    p.high = step_ + count;
+  } else {
+    if (p.listed)
+      draw(count, &p.indices);
+    else
+      for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(c.at(step_ + i)[0]);
+    p.listed = true;
+    for (const std::uint64_t index : p.indices) {
+      p.low = std::min(p.low, index);
+      p.high = std::max(p.high, index + 1);
     }
   }
+  go_on(count);
+}
 
-  std::shared_ptr<const arithmetic> shared_;
-  cut::whole_steps whole_;
-  std::optional<std::uint64_t> fixed_steps_;
-  std::uint64_t epoch_ = 0, step_ = 0, limit_ = 1;
-  position_buffer cursor_;
-  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
-};
+PENSTOCK_INLINE void feed::next_pass() noexcept {
+  if (facts_.by_sample && facts_.fixed_steps) {
+    ++pass_;
+  } else {
+    ++epoch_;
+    pass_ = 0;
+  }
+  step_ = 0;
+}
+
+PENSTOCK_INLINE void feed::settle() {
+  if (facts_.has_buffer && (step_ < end_ || facts_.by_sample)) reach(locate());
+}
+
+PENSTOCK_INLINE position feed::locate() const {
+  if (facts_.by_sample) return {epoch_ + (pass_ << 32), step_};
+  position at{epoch_, step_};
+  if (facts_.fixed_steps && in_pass_ != 0) at = {epoch_ + (step_ / in_pass_ << 32), step_ % in_pass_};
+  return facts_.after_batch.any() ? facts_.after_batch.sample_at(at) : at;
+}
+
+// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+PENSTOCK_INLINE std::uint64_t feed::plain_steps(std::size_t most) const noexcept {
+  if (facts_.has_buffer || facts_.after_batch.any() || facts_.fixed_steps) return 0;
+  if (facts_.mine.lanes != 1 || step_ >= whole_.count) return 0;
+  return std::min<std::uint64_t>(most, whole_.count - step_);
+}
+
+PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position at) {
+  const std::uint64_t global = facts_.mine.global, slots = whole_.slots, epoch = epoch_;
+  std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
+  for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
+    p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+  p.slots = row;
+  go_on(count);
+}
+
+// How many ordinals go through the buffer in an epoch.
+PENSTOCK_INLINE std::uint64_t feed::cursor_inputs() const noexcept {
+  const cut& c = facts_.mine;
+  if (!facts_.shard_before_buffer) return c.size;
+  const std::uint64_t inputs = whole_.count * (whole_.count == 0 ? 0 : c.slots(0));
+  return c.steps() > whole_.count ? inputs + c.valid(whole_.count) : inputs;
+}
+
+PENSTOCK_INLINE void feed::reach(position at) {
+  if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
+    cursor_.begin(at.epoch, cursor_inputs());
+    cursor_place_ = {at.epoch, 0};
+  }
+  for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+}
+
+// Draws the next steps from where the feed stands.
+PENSTOCK_INLINE void feed::draw(std::uint64_t steps, std::vector<std::uint64_t>* indices) {
+  reach(locate());
+  for (; steps != 0; --steps) draw_step(cursor_place_.index++, indices);
+}
+
+// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+  const cut& c = facts_.mine;
+  const std::uint64_t valid = c.valid(step);
+  if (facts_.shard_before_buffer) {
+    // a last step may have more than a whole one
+    const std::uint64_t in_whole = whole_.count * whole_.slots;
+    for (std::uint64_t i = 0; i < valid; ++i) {
+      const std::uint64_t ordinal = cursor_.next();
+      if (indices == nullptr) continue;
+      indices->push_back(ordinal < in_whole ? c.at(ordinal / whole_.slots)[ordinal % whole_.slots]
+                                            : c.at(whole_.count)[ordinal - in_whole]);
+    }
+  } else {
+    const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
+    const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t ordinal = cursor_.next();
+      if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
+    }
+  }
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -6746,12 +6113,12 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
     throw error(errc::state, {"this state is not of this plan: ", why});
   }
-  direct_feed<plan_type> feed(p);
-  const cut& c = feed.mine();
-  const auto& orders = feed.orders();
+  const auto orders = make_sample_orders(p);
+  feed at_step(make_feed_facts(p, orders));
+  const cut& c = at_step.mine();
   const std::uint64_t samples = p.source().size();
   if (samples == 0) return;
-  typename direct_feed<plan_type>::binding bound;
+  typename sample_orders_of<plan_type>::binding bound;
   // One bit set for each source epoch that the plan's epoch at hand reaches.
   std::vector<std::pair<std::uint64_t, detail::bit_set>> epochs;
   const auto set_of = [&](std::uint64_t epoch) -> detail::bit_set& {
@@ -6783,10 +6150,10 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     }
   };
   for (std::uint64_t epoch = 0; epoch <= where.epoch; ++epoch) {
-    const std::uint64_t steps = epoch < where.epoch ? feed.steps_per_epoch() : where.step;
+    const std::uint64_t steps = epoch < where.epoch ? at_step.steps_per_epoch() : where.step;
     for (std::uint64_t step = 0; step < steps; ++step) {
-      feed.seek(epoch, step);
-      const position at = feed.upstream();
+      at_step.seek(epoch, step);
+      const position at = at_step.upstream();
       const std::uint64_t first = at.index * c.global, count = c.count(at.index);
       if constexpr (parts::has_cursor) {
         if (drawn_of != at.epoch) draw(at.epoch);
@@ -6802,6 +6169,209 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     flush();
   }
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/whole.hpp
+
+/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
+/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
+/// a whole value is re-used.
+namespace penstock::inline v0_1 {
+
+/// Owned bytes that can be read as a view.
+class whole_bytes {
+ public:
+  whole_bytes() = default;
+  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
+  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
+
+ private:
+  buffer bytes_;
+};
+
+/// An owned array with its shape.
+template <class T>
+class whole_tensor {
+ public:
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
+  T* resize(const extents& shape) {
+    shape_ = shape;
+    values_.resize(static_cast<std::size_t>(shape.elements()));
+    return values_.data();
+  }
+
+ private:
+  std::vector<T> values_;
+  extents shape_;
+};
+
+/// An owned sample whose members are known only at run time.
+template <class = void>
+class basic_whole_sample {
+ public:
+  using is_owned_sample = void;
+  struct item {
+    std::string name;
+    whole_bytes bytes;
+  };
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
+  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
+  /// The bytes of the member of that name; errc::missing when there is none.
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+  }
+  template <open_sample S>
+  void assign(const S& sample) {
+    key_ = sample.key();
+    size_ = sample.size();
+    if (items_.size() < size_) items_.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      items_[i].name = sample.name(i);
+      const auto member = sample.member(i);
+      auto& into = items_[i].bytes.storage();
+      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
+      member.read_into(into.span());
+    }
+  }
+
+ private:
+  std::string key_;
+  std::vector<item> items_;
+  std::size_t size_ = 0;
+};
+using whole_sample = basic_whole_sample<>;
+
+namespace detail {
+
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
+
+template <class T>
+struct whole_of {
+  using type = T;
+};
+template <>
+struct whole_of<std::string_view> {
+  using type = std::string;
+};
+template <class T>
+struct whole_of<std::span<T>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <>
+struct whole_of<std::span<const std::byte>> {
+  using type = whole_bytes;
+};
+template <class T>
+struct whole_of<tensor_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <blob T>
+struct whole_of<T> {
+  using type = whole_bytes;
+};
+/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
+template <blob T>
+  requires requires { requires T::lasting; }
+struct whole_of<T> {
+  using type = bytes_view;
+};
+template <array_expression T>
+struct whole_of<T> {
+  using type = whole_tensor<typename T::value_type>;
+};
+template <open_sample T>
+struct whole_of<T> {
+  using type = whole_sample;
+};
+template <class... Fields>
+struct whole_of<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// The owning form of an element type.
+template <class T>
+using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+
+/// Puts the owning form of `value` into `into`, re-using its memory.
+template <class V, class W>
+void make_whole(V&& value, W& into) {
+  using value_type = std::remove_cvref_t<V>;
+  if constexpr (any_record<value_type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else if constexpr (open_sample<value_type>) {
+    into.assign(value);
+  } else if constexpr (std::same_as<W, whole_bytes>) {
+    if constexpr (blob<value_type>) {
+      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
+      value.read_into(into.storage().span());
+    } else if constexpr (std::same_as<value_type, whole_bytes>) {
+      into = std::forward<V>(value);
+    } else {
+      const bytes_view view = value;
+      into.storage().resize_for_overwrite(view.size());
+      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
+    }
+  } else if constexpr (blob<value_type>) {
+    into = value.finish();
+  } else if constexpr (array_expression<value_type>) {
+    value.write_to(into.resize(value.shape()));
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
+    const auto values = value.values();
+    auto* to = into.resize(value.shape());
+    for (const auto& one : values) *to++ = one;
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
+                       !std::same_as<value_type, W>) {
+    into.assign(value.begin(), value.end());
+  } else {
+    into = std::forward<V>(value);
+  }
+}
+
+namespace detail {
+
+/// The bytes of a whole value, for the counters.
+template <class W>
+std::uint64_t whole_size(const W& value) {
+  if constexpr (any_record<W>) {
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
+                      value.values());
+  } else if constexpr (requires { value.member(0); }) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
+    return bytes;
+  } else if constexpr (requires {
+                         value.size();
+                         *value.data();
+                       }) {
+    return value.size() * sizeof(*value.data());
+  } else {
+    return sizeof(value);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -6885,6 +6455,365 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/run/bad/bad_slot.hpp
+
+/// Bad samples on their way from the worker that met them to the consumer, and what stands in for one.
+namespace penstock::inline v0_1 {
+
+/// A bad sample that a run goes on without.
+struct bad_slot {
+  std::uint64_t row = 0;  ///< where it would be; in a chunk, where it would begin
+  position at;
+  error what;
+  std::optional<position> substitute{};  ///< the position whose sample stands there instead
+  std::uint32_t tries = 0;               ///< substitutes that were drawn
+  bool hole = false;                     ///< the row is there and holds nothing
+};
+
+/// The bad samples of a block.
+class bad_slots {
+ public:
+  void clear() noexcept { all_.clear(); }
+  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+  [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
+
+  void add(const bad_slot& one) { all_.push_back(one); }
+  /// The one whose substitute stands in a row, or null.
+  [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
+    for (bad_slot& one : all_)
+      if (one.row == row && one.substitute) return &one;
+    return nullptr;
+  }
+  void sort() noexcept {
+    std::sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
+  }
+  /// How many of the rows [first, first + count) hold nothing.
+  [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
+    std::size_t found = 0;
+    for (const bad_slot& one : all_) found += one.hole && one.row >= first && one.row < first + count;
+    return found;
+  }
+
+ private:
+  std::vector<bad_slot> all_;
+};
+
+/// What a plan without `bad_samples` has of them: nothing.
+struct no_bad_slots {
+  static void clear() noexcept {}
+};
+
+namespace detail {
+
+/// Another error of the same place.
+[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
+  error made(e.code(), message);
+  if (!e.stage().empty()) made.in_stage(e.stage());
+  if (!e.file().empty()) made.in_file(e.file());
+  if (!e.key().empty()) made.for_key(e.key());
+  if (e.offset()) made.at_offset(*e.offset());
+  if (e.at()) made.at_position(*e.at());
+  return made;
+}
+
+}  // namespace detail
+
+/// Bad samples end the run.
+struct bad_is_fatal {
+  static constexpr bool tolerates = false, replaces = false;
+};
+/// They leave holes.
+struct bad_is_skipped {
+  static constexpr bool tolerates = true, replaces = false;
+};
+/// Others stand in for them: number j for position p of an epoch is the sample at another position of that
+/// epoch, drawn evenly with the address (seed, epoch, p, j). So it is the same on every rank and any number
+/// of them, comes out of what `take` and `skip` left, and nobody needs to know what others have.
+///
+/// A draw costs what finding one position costs, O(shards) for a windowed order. Free for all threads.
+template <class Orders>
+struct bad_is_replaced {
+  static constexpr bool tolerates = true, replaces = true;
+  static constexpr std::uint32_t most = 16;  ///< tries
+
+  const Orders* orders = nullptr;
+  std::uint64_t seed = 0;
+
+  /// The position whose sample is tried as number `j`.
+  [[nodiscard]] position draw(position p, std::uint32_t j) const {
+    const std::uint64_t size = orders->size();
+    if (size < 2)
+      throw error(errc::argument, "bad_samples::replace: an epoch of one sample has no other to take");
+    rng random(seed, p.epoch, p.index, stream + j);
+    const std::uint64_t other = random.below(size - 1);
+    return {p.epoch, other < p.index ? other : other + 1};
+  }
+
+ private:
+  static constexpr std::uint64_t stream = 0x6261645f73616d70u;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/slot_memory.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many bytes the blocks of a run hold: what `memory(bytes)` bounds.
+struct memory_account {
+  std::atomic<std::uint64_t> bytes{0};
+};
+
+/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
+/// entered in the account. It asks the session through two function pointers, and only where it grows or
+/// ends.
+class slot_memory {
+ public:
+  slot_memory() = default;
+  template <device_session Session>
+  slot_memory(Session& session, memory_account& account) noexcept
+      : session_(&session), calls_(&calls_to<Session>), account_(&account) {}
+  slot_memory(slot_memory&& other) noexcept
+      : session_(other.session_),
+        calls_(other.calls_),
+        account_(other.account_),
+        data_(std::exchange(other.data_, nullptr)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  slot_memory& operator=(slot_memory&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(calls_, other.calls_);
+    std::swap(account_, other.account_);
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~slot_memory() { release(); }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+  /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
+  void reserve(std::size_t bytes, std::size_t keep = 0) {
+    if (bytes > capacity_) grow(bytes, keep);
+  }
+
+  /// Gives it back to the session.
+  void release() noexcept;
+
+ private:
+  struct calls {
+    void* (*allocate)(void*, std::size_t);
+    void (*deallocate)(void*, void*, std::size_t) noexcept;
+  };
+  template <class S>
+  static constexpr calls calls_to{
+      [](void* s, std::size_t bytes) -> void* { return static_cast<S*>(s)->allocate(bytes); },
+      [](void* s, void* p, std::size_t bytes) noexcept { static_cast<S*>(s)->deallocate(p, bytes); }};
+
+  void grow(std::size_t bytes, std::size_t keep);
+
+  void* session_ = nullptr;
+  const calls* calls_ = nullptr;
+  memory_account* account_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/slot_memory.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void slot_memory::grow(std::size_t bytes, std::size_t keep) {
+  const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
+  auto* fresh = static_cast<std::byte*>(calls_->allocate(session_, wanted));
+  if (keep != 0) std::memcpy(fresh, data_, keep);
+  release();
+  data_ = fresh;
+  capacity_ = wanted;
+  account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void slot_memory::release() noexcept {
+  if (data_ == nullptr) return;
+  calls_->deallocate(session_, data_, capacity_);
+  account_->bytes.fetch_sub(capacity_, std::memory_order_relaxed);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/block.hpp
+
+/// What the ring hands round, and the pool that it comes from.
+namespace penstock::inline v0_1 {
+
+/// The facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by
+/// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its
+/// memory, of types that the plan has, is in `block_of`.
+struct block : placement {
+  block() = default;
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+
+  static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
+
+  std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
+  std::uint64_t rows = 0;              // chunks: how many rows there are
+  std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
+  std::vector<position> gathered;      // batches made of chunks: where each row came from
+  bool transferred = false;
+  bool from_batches = false;  // of the pool of gathered batches, not of the engine's
+
+  std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
+  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
+
+  std::mutex lock;
+  std::uint64_t bad_slot = no_slot;
+  std::exception_ptr what;
+  bad_slots bad;
+
+  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
+  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const;
+  /// Gives up `n` shares; true when they were the last.
+  [[nodiscard]] bool release(std::uint32_t n) noexcept {
+    return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
+  }
+  void clear_failure() noexcept;
+  /// Keeps the failure of the lowest slot.
+  void fail(std::uint64_t slot, std::exception_ptr failure) noexcept;
+  /// Keeps a bad sample that the run goes on without.
+  void note_bad(const penstock::bad_slot& one);
+};
+
+/// A block with its memory: columns, and what a copy to the device keeps; and with the orders of its
+/// positions, bound.
+template <class Columns, class Binding, class Transfer>
+struct block_of : block {
+  template <class Session>
+  block_of(Session& session, memory_account& account) : columns(session, account) {}
+
+  Binding binding;  // of the order chain, for the positions in here
+  Columns columns;
+  Transfer transfer;
+};
+
+/// Blocks that are free, the one used last on top (its memory is still in the cache). Any thread gives back,
+/// the consumer takes.
+class block_pool {
+ public:
+  /// Makes room to hold `most`, so that giving back never allocates. `destroy` ends one.
+  block_pool(std::size_t most, void (*destroy)(block*) noexcept);
+  block_pool(const block_pool&) = delete;
+  block_pool& operator=(const block_pool&) = delete;
+  ~block_pool();
+
+  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
+  [[nodiscard]] bool has_free();
+  [[nodiscard]] std::size_t out();
+
+  /// A free one, or null.
+  [[nodiscard]] block* take();
+  /// A new one, which `make` makes; the caller has looked at `made()` and `most()`.
+  template <class Make>
+  auto* make(Make make) {
+    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
+    try {
+      auto* const made = make();
+      all_.back() = made;
+      return made;
+    } catch (...) {
+      all_.pop_back();
+      throw;
+    }
+  }
+  void give_back(block* b) noexcept;
+
+ private:
+  std::size_t most_;
+  void (*destroy_)(block*) noexcept;
+  std::mutex lock_;
+  std::vector<block*> all_;  // these are owned
+  std::vector<block*> free_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/block.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
+                                          std::uint64_t count) const {
+  const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+  const std::uint32_t* const from_slots = sources.data() + first_row;
+  all.resize(filled + n);
+  position* const into = all.data() + filled;
+  const std::uint64_t of_epoch = epoch;
+  if (!listed && parts[0].view.contiguous()) {
+    const std::uint64_t first = index(0);
+    for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
+  } else {
+    for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, index(from_slots[i])};
+  }
+}
+
+PENSTOCK_INLINE void block::clear_failure() noexcept {
+  bad_slot = no_slot;
+  what = nullptr;
+  bad.clear();
+}
+
+PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
+  const std::lock_guard guard(lock);
+  if (slot >= bad_slot) return;
+  bad_slot = slot;
+  what = std::move(failure);
+}
+
+PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
+  const std::lock_guard guard(lock);
+  bad.add(one);
+}
+
+PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept)
+    : most_(most), destroy_(destroy) {
+  all_.reserve(most);
+  free_.reserve(most);
+}
+
+PENSTOCK_INLINE block_pool::~block_pool() {
+  for (block* const one : all_) destroy_(one);
+}
+
+PENSTOCK_INLINE bool block_pool::has_free() {
+  const std::lock_guard guard(lock_);
+  return !free_.empty();
+}
+
+PENSTOCK_INLINE std::size_t block_pool::out() {
+  const std::lock_guard guard(lock_);
+  return all_.size() - free_.size();
+}
+
+PENSTOCK_INLINE block* block_pool::take() {
+  const std::lock_guard guard(lock_);
+  if (free_.empty()) return nullptr;
+  block* const top = free_.back();
+  free_.pop_back();
+  return top;
+}
+
+PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
+  const std::lock_guard guard(lock_);
+  free_.push_back(b);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/batch_handle.hpp
 
 namespace penstock::inline v0_1 {
@@ -6897,7 +6826,7 @@ namespace penstock::inline v0_1 {
 /// any thread.
 template <class Core>
 class batch_handle {
-  using payload = typename Core::payload_type;
+  using block_type = typename Core::block_type;
   using parts = plan_parts<typename Core::plan_type>;
 
  public:
@@ -6905,16 +6834,16 @@ class batch_handle {
   using element = typename parts::element;
 
   batch_handle() = default;
-  /// Takes one share of the payload, which keeps its pool alive.
-  batch_handle(payload* p, const batch_part& part) noexcept
-      : payload_(p),
+  /// Takes one share of the block_type, which keeps its pool alive.
+  batch_handle(block_type* p, const batch_part& part) noexcept
+      : block_(p),
         first_(static_cast<std::size_t>(part.first)),
         slots_(static_cast<std::size_t>(part.slots)),
         valid_(static_cast<std::size_t>(part.valid)),
         global_(static_cast<std::size_t>(part.global)),
         place_(part.delivered) {}
   batch_handle(batch_handle&& other) noexcept
-      : payload_(std::exchange(other.payload_, nullptr)),
+      : block_(std::exchange(other.block_, nullptr)),
         first_(other.first_),
         slots_(other.slots_),
         valid_(other.valid_),
@@ -6924,7 +6853,7 @@ class batch_handle {
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();
-      payload_ = std::exchange(other.payload_, nullptr);
+      block_ = std::exchange(other.block_, nullptr);
       first_ = other.first_;
       slots_ = other.slots_;
       valid_ = other.valid_;
@@ -6938,21 +6867,20 @@ class batch_handle {
 
   /// Gives the memory back to the pool.
   void reset() noexcept {
-    if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
+    if (block_ != nullptr) Core::give_up(*std::exchange(block_, nullptr), 1);
   }
   /// Leaves the handle empty and its share with the caller.
-  [[nodiscard]] payload* forget() noexcept {
+  [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
-    return std::exchange(payload_, nullptr);
+    return std::exchange(block_, nullptr);
   }
-  [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
   /// Slots of this rank's batch, padding included.
   [[nodiscard]] std::size_t size() const { return slots_; }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
   [[nodiscard]] std::size_t valid_size() const {
-    if constexpr (parts::tolerant)
-      return payload_ == nullptr ? 0 : valid_ - payload_->bad.holes(first_, slots_);
+    if constexpr (parts::tolerant) return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
     return valid_;
   }
   /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
@@ -6964,7 +6892,7 @@ class batch_handle {
       mask_ = std::make_unique<std::uint8_t[]>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
-        for (const auto& one : payload_->bad.all())
+        for (const auto& one : block_->bad.all())
           if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
@@ -6975,7 +6903,7 @@ class batch_handle {
 
   /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
   /// of the bad sample. Allocates.
-  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
+  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
   /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
   /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
@@ -6989,7 +6917,7 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return payload_->columns.template column<I>().view(first_, slots_);
+    return block_->columns.template column<I>().view(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -7018,9 +6946,9 @@ class batch_handle {
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
-      return core().engine.device().data(payload_->transfer, I);
+      return core().engine.device_session().data(block_->transfer, I);
     else
-      return payload_->columns.bytes(first_, slots_)[I].data();
+      return block_->columns.bytes(first_, slots_)[I].data();
   }
 
   /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
@@ -7031,13 +6959,13 @@ class batch_handle {
                       typename Core::engine_type::session_type::transfer& t,
                       Stream given) { s.wait_on(t, given); }
   void on(Stream stream) const {
-    core().engine.device().wait_on(payload_->transfer, stream);
+    core().engine.device_session().wait_on(block_->transfer, stream);
   }
 
  private:
-  [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
+  [[nodiscard]] Core& core() const { return *static_cast<Core*>(block_->owner.get()); }
 
-  payload* payload_ = nullptr;
+  block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
   position place_;
   mutable std::unique_ptr<std::uint8_t[]> mask_;
@@ -7069,101 +6997,6 @@ template <std::size_t I, any_batch B>
                 "long as the view");
   return b.template field<I>();
 }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/feed/selection.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
-/// functions of a number.
-///
-/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
-/// in turn, wherever among them `shard` stands.
-template <class = void>
-class basic_selection {
- public:
-  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
-  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
-  void deal(std::uint64_t rank, std::uint64_t world) {
-    rank_ = rank;
-    world_ = world;
-  }
-  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
-  void deal_in_steps_of(std::uint64_t global) {
-    if (global % world_ != 0) step_ = global;
-  }
-
-  enum class verdict { pass, drop, end };
-  /// Whether everything passes and is ours.
-  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
-  [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
-
-  [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const bound& b : bounds_) {
-      if (b.skips) {
-        if (number < b.n) return verdict::drop;
-        number -= b.n;
-      } else if (number >= b.n) {
-        return verdict::end;
-      }
-    }
-    return verdict::pass;
-  }
-  /// How many of the first `count` pass `look`.
-  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
-    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
-    return count;
-  }
-  /// How many there must be at least for `count` of them to pass, if so many can.
-  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
-    constexpr std::uint64_t most = ~std::uint64_t{0};
-    for (const bound& b : bounds_)
-      if (b.skips) count = count > most - b.n ? most : count + b.n;
-    return count;
-  }
-  /// Whether the rank at hand gets number `dealt` of those that pass.
-  [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
-    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
-  }
-
- private:
-  struct bound {
-    bool skips;
-    std::uint64_t n;
-  };
-  std::vector<bound> bounds_;
-  std::uint64_t rank_ = 0, world_ = 1;
-  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
-};
-using selection = basic_selection<>;
-
-namespace detail {
-
-/// The selection that the stages at places [First, Last) of a plan make.
-template <std::size_t First, std::size_t Last, class... Stages>
-selection select_between(const pack<Stages...>& stages) {
-  selection all;
-  const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    const auto& stage = at<I>(stages);
-    using type = std::remove_cvref_t<decltype(stage)>;
-    if constexpr (I >= First && I < Last) {
-      if constexpr (part_of_kind<type, shard_tag>)
-        all.deal(stage.part.rank, stage.part.size);
-      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip_first(stage.count);
-      else if constexpr (part_of_kind<type, order_tag>)
-        all.take_first(stage.count);
-    }
-  };
-  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    (one(std::integral_constant<std::size_t, Is>{}), ...);
-  }(std::index_sequence_for<Stages...>{});
-  return all;
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -7478,6 +7311,764 @@ class bad_tally<Plan, false> {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/batch_view.hpp
+
+/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
+namespace penstock::inline v0_1 {
+
+/// Values of different lengths, one sample's after another's.
+template <class T>
+class ragged_view {
+ public:
+  ragged_view() = default;
+  ragged_view(const T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
+      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
+  [[nodiscard]] std::span<const T> values() const noexcept {
+    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
+  }
+  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
+  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
+    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
+
+ private:
+  const T* values_ = nullptr;
+  const std::uint64_t* offsets_ = nullptr;
+  const extents* shapes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Arrays padded with zeros to the longest along their first length.
+template <class T>
+class padded_view {
+ public:
+  padded_view() = default;
+  padded_view(tensor_view<const T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
+      : values_(values), lengths_(lengths), mask_(mask) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  /// (samples, longest, ...).
+  [[nodiscard]] const tensor_view<const T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// How long each sample is along the padded length.
+  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
+  /// (samples, longest): 1 where there is a value, 0 where there is padding.
+  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
+    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
+  }
+  /// The values of sample i without its padding.
+  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
+    const tensor_view<const T> row = values_[i];
+    const std::uint64_t inner = row.shape().drop_front().elements();
+    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+  }
+
+ private:
+  tensor_view<const T> values_;
+  const std::uint64_t* lengths_ = nullptr;
+  const std::uint8_t* mask_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/flexible_values.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A failure that belongs to one slot.
+struct slot_error {
+  std::uint64_t slot;
+  error what;
+};
+
+/// How values whose shape is known at run time become one piece.
+enum class collation : std::uint8_t { stack, ragged, pad };
+
+/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
+/// and how they become one piece. `flexible_column` gives them their type.
+///
+/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `ragged` and `pad` always go through the arena: where a value stands
+/// is known when all are there.
+class flexible_values {
+ public:
+  template <class Session>
+  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes)
+      : memory_(session, account),
+        account_(&account),
+        lock_(std::make_unique<std::mutex>()),
+        how_(how),
+        element_bytes_(element_bytes) {}
+  flexible_values(flexible_values&&) noexcept = default;
+  flexible_values& operator=(flexible_values&&) noexcept = default;
+
+  void begin(std::size_t slots);
+  void grow(std::size_t slots, std::size_t written);
+  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
+  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
+  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
+  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
+  void choose_lead(std::size_t valid) noexcept;
+  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
+  /// the first one's.
+  void finish(std::size_t slots, std::size_t valid, bool holes);
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
+
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept;
+  /// Gives all memory back.
+  void release() noexcept;
+  /// The shape of the values of the last round, and what a block that begins may expect.
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  void expect(const extents& shape) { shape_ = shape; }
+  /// The first `slots` rows.
+  [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
+
+ protected:
+  /// Whether a value of the expected shape goes straight to its place.
+  [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
+  [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
+    return memory_.data() + slot * stride_;
+  }
+  [[nodiscard]] bool has_memory() const noexcept { return memory_.data() != nullptr; }
+  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it
+  /// keeps for the next round.
+  [[nodiscard]] std::byte* put_aside(std::size_t slot, std::size_t count, const extents& shape);
+  [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
+  [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
+  [[nodiscard]] const std::uint8_t* mask() const noexcept { return mask_.data(); }
+
+ private:
+  struct entry {
+    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    const std::byte* where = nullptr;
+    extents shape;
+  };
+  struct piece {
+    buffer bytes;
+    std::size_t used = 0;
+  };
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes);
+  void drop_pieces() noexcept;
+  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
+  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
+    return is_aside(slot) && entries_[slot].where == nullptr;
+  }
+  [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
+  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
+  void put_in_place(std::size_t slots, std::size_t valid, bool holes);
+  void fill_holes(std::size_t valid);
+  void finish_ragged(std::size_t slots, std::size_t valid);
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+
+  slot_memory memory_;
+  memory_account* account_;
+  std::unique_ptr<std::mutex> lock_;
+  collation how_;
+  bool aside_ = false;
+  std::size_t element_bytes_;
+  std::vector<entry> entries_;
+  std::vector<piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t stride_ = 0;  // bytes of a row, where the shape is known
+  std::uint64_t round_ = 0;
+  std::size_t lead_ = 0;                // the slot with whose shape others must agree
+  extents shape_;                       // stack: of the values in place
+  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
+  std::vector<extents> shapes_;
+  std::vector<std::uint8_t> mask_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/flexible_values.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
+  const bool stacks = how_ == collation::stack;
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (stacks && !aside_) drop_pieces();  // the shape is known now
+  for (piece& p : pieces_) p.used = 0;
+  piece_ = 0;
+  ++round_;
+  lead_ = 0;
+  stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) * element_bytes_ : 0;
+  if (stacks) memory_.reserve(slots * stride_);
+  aside_ = false;
+}
+
+PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (how_ == collation::stack) memory_.reserve(slots * stride_, written * stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
+  std::array<std::size_t, 64> tried{};
+  std::size_t shapes = 0, most = 0;
+  for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
+    const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
+    if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
+    tried[shapes++] = i;
+    std::size_t same = 0;
+    for (std::size_t j = i; j < valid; ++j) same += fits(j);
+    if (same > most) {
+      most = same;
+      lead_ = i;
+    }
+  }
+}
+
+PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
+  if (how_ == collation::stack)
+    finish_stack(slots, valid, holes);
+  else if (how_ == collation::pad)
+    finish_padded(slots, valid, holes);
+  else
+    finish_ragged(slots, valid);
+}
+
+PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values& other, std::size_t first,
+                                           std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const extents& shape = other.shape_at(first + i);
+    const auto size = static_cast<std::size_t>(shape.elements());
+    const std::byte* const from =
+        other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
+    const bool fits = how_ == collation::stack && stride_ != 0 && shape == shape_;
+    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
+    if (size != 0) std::memcpy(into, from, size * element_bytes_);
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t flexible_values::held() const noexcept {
+  std::uint64_t bytes = memory_.capacity();
+  for (const piece& p : pieces_) bytes += p.bytes.capacity();
+  return bytes;
+}
+
+PENSTOCK_INLINE void flexible_values::release() noexcept {
+  drop_pieces();
+  memory_.release();
+}
+
+PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
+  if (memory_.data() == nullptr) return {};
+  if (how_ != collation::ragged)
+    return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
+  return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, std::size_t count,
+                                                      const extents& shape) {
+  std::byte* const where = allocate((count * element_bytes_ + 63) / 64 * 64);
+  entries_[slot] = {round_, where, shape};
+  return where;
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::allocate(std::size_t bytes) {
+  const std::lock_guard guard(*lock_);
+  aside_ = true;
+  while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+  if (piece_ == pieces_.size()) {
+    pieces_.emplace_back();
+    pieces_.back().bytes.resize_for_overwrite(
+        std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
+    account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
+  }
+  piece& p = pieces_[piece_];
+  std::byte* const where = p.bytes.data() + p.used;
+  p.used += bytes;
+  return where;
+}
+
+PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
+  for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
+  pieces_.clear();
+}
+
+/// Whether values of these shapes can be in one batch.
+PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
+  if (how_ == collation::pad) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  return a == b;
+}
+
+/// The slot whose shape counts; `valid` where all are blank.
+PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
+  std::size_t lead = lead_ < valid ? lead_ : 0;
+  if (lead < valid && is_blank(lead))
+    for (lead = 0; lead < valid && is_blank(lead); ++lead) {
+    }
+  return lead;
+}
+
+PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+  if (holes) fill_holes(valid);
+  if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
+}
+
+/// Some values were not of the expected shape: either all have another one, or there is an error.
+PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  if (lead == valid) return;
+  const extents first = shape_at(lead);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (!(shape_at(i) == first) && !(holes && is_blank(i)))
+      throw slot_error{
+          i, error(errc::shape,
+                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+                 .in_stage("batch")};
+  stride_ = static_cast<std::size_t>(first.elements()) * element_bytes_;
+  memory_.reserve(slots * stride_);
+  for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+    if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
+      std::memcpy(in_place(i), entries_[i].where, stride_);
+  shape_ = first;
+}
+
+PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
+  if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
+  for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
+    if (is_blank(i)) std::memset(in_place(i), 0, stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size_t valid) {
+  offsets_.resize(slots + 1);
+  shapes_.resize(slots);
+  offsets_[0] = 0;
+  for (std::size_t i = 0; i < slots; ++i) {
+    shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
+    offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
+  }
+  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
+      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
+                  count * element_bytes_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
+  std::uint64_t longest = 0;
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (holes && is_blank(i)) continue;
+    const extents& shape = entries_[i].shape;
+    if (shape.rank() == 0 || !(shape.drop_front() == inner))
+      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                              " beside one of shape ", to_string(entries_[lead].shape),
+                                              ": only the first length may differ"})
+                              .in_stage("batch")};
+    try {
+      longest = std::max(longest, detail::rows_of(shape));
+    } catch (const error& e) {
+      throw slot_error{i, error(e).in_stage("batch")};
+    }
+  }
+  shape_ = inner.prepend(longest);
+  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
+  memory_.reserve(slots * row);
+  offsets_.assign(slots, 0);
+  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+  std::byte* into = memory_.data();
+  for (std::size_t i = 0; i < slots; ++i, into += row) {
+    std::size_t filled = 0;
+    if (i < valid && !(holes && is_blank(i))) {
+      offsets_[i] = entries_[i].shape[0];
+      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
+      if (filled != 0) std::memcpy(into, entries_[i].where, filled);
+      std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
+    }
+    if (filled != row) std::memset(into + filled, 0, row - filled);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/column.hpp
+
+/// One field of a block: where its values are written, and how they become one piece.
+///
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
+/// workers, each slot once;
+/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
+/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
+/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
+/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V>
+constexpr bool is_view_of_values = requires(const V& v) {
+  v.data();
+  v.size();
+};
+
+/// How many values a flexible element has.
+template <class V>
+std::size_t value_count(const V& v) {
+  if constexpr (array_expression<V>)
+    return static_cast<std::size_t>(v.shape().elements());
+  else if constexpr (requires { v.shape(); })
+    return static_cast<std::size_t>(v.shape().elements());
+  else
+    return static_cast<std::size_t>(v.size());
+}
+
+/// Whether a value has this shape; asks without making one where it can.
+template <class V>
+bool has_shape(const V& v, const extents& shape) {
+  if constexpr (requires { v.shape(); })
+    return v.shape() == shape;
+  else
+    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
+}
+
+template <class V>
+extents value_shape(const V& v) {
+  if constexpr (requires { v.shape(); })
+    return v.shape();
+  else
+    return extents(static_cast<std::uint64_t>(v.size()));
+}
+
+/// Writes a flexible element to its destination.
+template <class T, class V>
+void write_values(const V& v, T* into) {
+  if constexpr (blob<V>) {
+    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
+  } else if constexpr (array_expression<V>) {
+    v.write_to(into);
+  } else if constexpr (requires { v.values(); }) {
+    const auto values = v.values();
+    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
+  } else {
+    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
+  }
+}
+
+}  // namespace detail
+
+/// Values whose shape the type knows: written in place, nothing else to do.
+template <class V>
+class fixed_column {
+  using stored = detail::stored<V>;
+
+ public:
+  using value_type = typename stored::type;
+
+  template <class Session>
+  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
+  /// Room for more rows of a block that is being filled by one thread.
+  void grow(std::size_t slots, std::size_t written) {
+    memory_.reserve(slots * row_bytes, written * row_bytes);
+  }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    value_type* into = row(slot);
+    if constexpr (static_array_expression<U>)
+      value.write_to(into);
+    else if constexpr (stored::scalar)
+      *into = static_cast<value_type>(std::forward<U>(value));
+    else
+      copy_row(into, value.data());
+  }
+  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
+  /// Ends rows [first, first + slots), of which `valid` were written.
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
+    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
+  }
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
+    if (count != 0)
+      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
+                  count * row_bytes);
+  }
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
+
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
+    if constexpr (stored::scalar) {
+      return std::span<const value_type>(row(first), slots);
+    } else if constexpr (static_array_expression<V>) {
+      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
+    } else {
+      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
+    }
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
+    return {memory_.data() + first * row_bytes, slots * row_bytes};
+  }
+
+ private:
+  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
+  [[nodiscard]] value_type* row(std::size_t slot) const {
+    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+  }
+  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
+  /// knows better than the compiler, which makes a string instruction of it.
+  static void copy_row(void* into, const void* values) noexcept {
+    std::size_t size = row_bytes;
+    if constexpr (row_bytes > 256) asm("" : "+r"(size));
+    std::memcpy(into, values, size);
+  }
+
+  slot_memory memory_;
+};
+
+/// Values of one type whose shapes are known at run time.
+template <class T, class Policy>
+class flexible_column : public flexible_values {
+  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
+  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
+  static constexpr collation how = stacks ? collation::stack : pads ? collation::pad : collation::ragged;
+
+ public:
+  using value_type = T;
+
+  template <class Session>
+  flexible_column(Session& session, memory_account& account)
+      : flexible_values(session, account, how, sizeof(T)) {}
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    if (stacks && knows_shape() && detail::has_shape(value, shape())) {
+      detail::write_values(value, place(slot));
+    } else {
+      auto* const into =
+          reinterpret_cast<T*>(put_aside(slot, detail::value_count(value), detail::value_shape(value)));
+      detail::write_values(value, into);
+    }
+  }
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
+    flexible_values::finish(slots, valid, holes);
+  }
+
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
+    if constexpr (stacks)
+      return !has_memory()  // padding alone, and no sample has shown its shape yet
+                 ? tensor_view<const T>(nullptr, extents(slots, 0))
+                 : tensor_view<const T>(place(0), shape().prepend(slots));
+    else if constexpr (pads)
+      return padded_view<T>({place(0), shape().prepend(slots)}, offsets(), mask());
+    else
+      return ragged_view<T>(place(0), offsets(), shapes(), slots);
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
+    return flexible_values::bytes(slots);
+  }
+
+ private:
+  [[nodiscard]] T* place(std::size_t slot) const noexcept { return reinterpret_cast<T*>(in_place(slot)); }
+};
+
+/// Whole values, for a loop without batches: owned, their memory re-used.
+template <class W>
+class whole_column {
+ public:
+  template <class Session>
+  whole_column(Session&, memory_account&) {}
+
+  void begin(std::size_t slots) {
+    if (cells_.size() < slots) cells_.resize(slots);
+  }
+  void grow(std::size_t slots, std::size_t) { begin(slots); }
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    make_whole(std::forward<U>(value), cells_[slot].value);
+  }
+  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
+  void blank(std::size_t) noexcept {}
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
+  void expect(const extents&) {}
+  [[nodiscard]] extents shape() const { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
+  void release() noexcept {}
+  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
+
+ private:
+  struct cell {  // a vector of bool has no references to its values
+    W value{};
+  };
+  std::vector<cell> cells_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/column_set.hpp
+
+/// The columns of a block: one per field of the element, one for an element that is no record.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V, class Policy, shape_class Shape = shape_class_of<V>>
+struct column_for {
+  using type = flexible_column<typename stored<V>::type, Policy>;
+};
+template <class V, class Policy>
+struct column_for<V, Policy, shape_class::fixed> {
+  using type = fixed_column<V>;
+};
+
+template <class Batch, class V>
+struct columns_for {
+  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
+};
+template <class Batch, class... Fields>
+struct columns_for<Batch, record<Fields...>> {
+  using type =
+      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
+                               typename Batch::template policy<typename Fields::name_type>>::type...>;
+};
+
+}  // namespace detail
+
+/// The columns in which a plan's elements are gathered.
+template <class Columns>
+class column_set {
+ public:
+  static constexpr std::size_t size = Columns::size;
+
+  template <class Session>
+  column_set(Session& session, memory_account& account)
+      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+
+  void begin(std::size_t slots) {
+    each([&](auto& column) { column.begin(slots); });
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    each([&](auto& column) { column.grow(slots, written); });
+  }
+  template <class V>
+  void write(std::size_t slot, V&& value) {
+    if constexpr (any_record<V> && !whole_rows) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+      }(std::make_index_sequence<size>{});
+    } else {
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
+    }
+  }
+  /// Leaves a slot without a value: zeros, or an empty row.
+  void blank(std::size_t slot) {
+    each([&](auto& column) { column.blank(slot); });
+  }
+  /// Takes back what was written to a slot, perhaps in part.
+  void unwrite(std::size_t slot) noexcept {
+    each([&](auto& column) { column.unwrite(slot); });
+  }
+  void choose_lead(std::size_t valid) noexcept {
+    each([&](auto& column) { column.choose_lead(valid); });
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
+    std::uint64_t lowest = 0;
+    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    each([&](auto& column) {
+      try {
+        column.finish(first, slots, valid, holes);
+      } catch (const slot_error& e) {
+        if (failure == nullptr || e.slot < lowest) {
+          lowest = e.slot;
+          failure = std::current_exception();
+        }
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
+  }
+  /// The shapes that the last round found, and what a round that begins may expect.
+  [[nodiscard]] std::array<extents, size> shapes() const {
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
+  }
+  void expect(const std::array<extents, size>& shapes) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
+  }
+  void release() noexcept {
+    each([](auto& column) { column.release(); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto& column() {
+    return detail::at<I>(columns_);
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
+  }
+
+ private:
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
+
+  template <class Session, std::size_t... Is>
+  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
+  }
+  template <class F>
+  void each(F f) {
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
+  }
+  template <class F>
+  void both(const column_set& other, F f) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
+    }(std::make_index_sequence<size>{});
+  }
+
+  Columns columns_;
+};
+
+namespace detail {
+
+template <class Plan, bool Batched = plan_parts<Plan>::batched>
+struct columns_of_plan {
+  using parts = plan_parts<Plan>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using type = column_set<typename columns_for<batch, typename parts::element>::type>;
+};
+template <class Plan>
+struct columns_of_plan<Plan, false> {
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+};
+
+}  // namespace detail
+
+/// The columns of a plan's batches.
+template <class Plan>
+using columns_of = typename detail::columns_of_plan<Plan>::type;
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/ring.hpp
 
 namespace penstock::inline v0_1 {
@@ -7507,27 +8098,20 @@ inline void relax() noexcept {
 /// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
 /// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
 /// ticket and done, two stores a block.
-template <class = void>
-class basic_ring {
+class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
   /// where they share.
-  basic_ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// The same in the order of all sequentially consistent operations: for words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+  /// Set by `stop`.
+  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
 
   /// Consumer: lets workers begin with block s.
-  void open(std::uint64_t s) noexcept {
-    auto& turn = slots_[s % blocks_].turn;
-    turn.store(word(s), std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
-    turn.notify_all();
-  }
+  void open(std::uint64_t s) noexcept;
 
   /// Consumer: whether block s has been worked off; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
@@ -7539,15 +8123,7 @@ class basic_ring {
   }
 
   /// Ends all waiting, now and later. Any thread, any number of times.
-  void stop() noexcept {
-    stop_.store(true, std::memory_order_seq_cst);
-    for (std::size_t r = 0; r < blocks_; ++r) {
-      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].turn.notify_all();
-      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].ready.notify_all();
-    }
-  }
+  void stop() noexcept;
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
   /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
@@ -7594,19 +8170,7 @@ class basic_ring {
     return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
   }
 
-  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
-    for (unsigned i = 0; i < spins_; ++i) {
-      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
-      if (stopped()) return false;
-      detail::relax();
-    }
-    while (true) {
-      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
-      if (stop_.load(std::memory_order_seq_cst)) return false;
-      if (seen == wanted) return true;
-      where.wait(seen, std::memory_order_seq_cst);
-    }
-  }
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
 
   template <class Work>
   void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
@@ -7625,7 +8189,147 @@ class basic_ring {
   alignas(64) std::atomic<bool> stop_{false};
   std::unique_ptr<slot[]> slots_;
 };
-using ring = basic_ring<>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/ring.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+
+PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
+  auto& turn = slots_[s % blocks_].turn;
+  turn.store(word(s), std::memory_order_seq_cst);
+  if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
+  turn.notify_all();
+}
+
+PENSTOCK_INLINE void ring::stop() noexcept {
+  stop_.store(true, std::memory_order_seq_cst);
+  for (std::size_t r = 0; r < blocks_; ++r) {
+    slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
+    slots_[r].turn.notify_all();
+    slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
+    slots_[r].ready.notify_all();
+  }
+}
+
+PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
+                                std::uint32_t wanted) const noexcept {
+  for (unsigned i = 0; i < spins_; ++i) {
+    if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
+    if (stopped()) return false;
+    detail::relax();
+  }
+  while (true) {
+    const std::uint32_t seen = where.load(std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) return false;
+    if (seen == wanted) return true;
+    where.wait(seen, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/any_ring.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
+/// block, `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
+struct ring_work {
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+};
+
+/// Whether a ring was stopped: what the loops of workers look at, once a slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// A ring of any type, owned: what the engine asks of one goes through function pointers, a few calls a
+/// block.
+///
+/// A ring has the calls of `ring`, and `stop_flag()`, which gives the flag that `stop` sets.
+class any_ring {
+ public:
+  /// The library's own `ring`.
+  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  any_ring(const any_ring&) = delete;
+  any_ring& operator=(const any_ring&) = delete;
+  ~any_ring() { calls_->destroy(self_); }
+
+  /// Another one, by its type.
+  template <class Ring>
+  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+    Ring* const made = new Ring(blocks, grains, spins);
+    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
+  }
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
+  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
+  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
+  void stop() noexcept { calls_->stop(self_); }
+  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
+  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
+
+ private:
+  struct calls {
+    void (*open)(void*, std::uint64_t) noexcept;
+    bool (*is_ready)(void*, std::uint64_t) noexcept;
+    bool (*wait_ready)(void*, std::uint64_t) noexcept;
+    void (*stop)(void*) noexcept;
+    void (*serve)(void*, ring_work&) noexcept;
+    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
+    void (*destroy)(void*) noexcept;
+  };
+  template <class Ring>
+  static constexpr calls calls_to{
+      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
+      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
+      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
+      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
+      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
+
+  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
+      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
+
+  void* self_;
+  const calls* calls_;
+  std::size_t blocks_;
+  stop_view stop_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/any_ring.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+  return of<ring>(blocks, grains, spins);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -8072,20 +8776,12 @@ struct ring_of<pack<Stage, Rest...>> {
   using type = typename Stage::ring_type;
 };
 
-/// Begins to copy a block to its device, once.
-template <class Session, class Payload>
-void send(Session& device, Payload& p) {
-  if (p.transferred) return;
-  device.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-  p.transferred = true;
-}
-/// Waits until no copy reads the memory of a block that was given back.
-template <class Session, class Payload>
-void settle(Session& device, Payload& p) {
-  if constexpr (requires { device.reuse(p.transfer); }) {
-    if (p.transferred) device.reuse(p.transfer);
-  }
-  p.transferred = false;
+template <class Ring>
+any_ring made_ring(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+  if constexpr (std::is_same_v<Ring, ring>)
+    return any_ring::own(blocks, grains, spins);
+  else
+    return any_ring::of<Ring>(blocks, grains, spins);
 }
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
@@ -8149,428 +8845,6 @@ struct all_fixed<record<Fields...>>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/evaluator.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
-/// block's columns.
-///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
-/// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
-/// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-/// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
-/// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
-class evaluator {
- public:
-  using worker = typename Chain::worker;
-
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
-
-  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
-  template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
-                   std::uint64_t last, bool times) const noexcept {
-    std::uint64_t row = first;
-    const auto index_of = [&](std::uint64_t r) {
-      return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
-    };
-    bool again = false;
-    do {
-      try {
-        if (times && row < last) {
-          counts.begin_run(index_of(row), 1);
-          evaluate_to_row(p, w, row, index_of(row), timed{});
-          ++row;
-        }
-        if constexpr (Light) {
-          while (row < last && !ring_.stopped()) {
-            const std::uint64_t count = std::min(last - row, counts.run);
-            counts.begin_run(index_of(row), count);
-            write_light(p, part, w, row, row + count);
-          }
-        } else {
-          for (; row < last; ++row) {
-            if (ring_.stopped()) return;
-            const std::uint64_t index = index_of(row);
-            counts.begin_run(index, 1);
-            evaluate_to_row(p, w, row, index, untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, index_of(row)}, slot_place{*this, p, w, row});
-        ++row;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
-  }
-
-  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
-  template <class Counts>
-  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const std::uint64_t valid = p.parts[0].valid;
-    bool again = false;
-    do {
-      try {
-        if (times && valid != 0) {
-          counts.begin_run(p.index(0), 1);
-          chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
-          ++rows.slot;
-        }
-        if (Light && !Chain::has_parts && !p.listed) {
-          while (rows.slot < valid) {
-            if (ring_.stopped()) return;
-            const std::uint64_t count = std::min(valid - rows.slot, counts.run);
-            counts.begin_run(p.index(rows.slot), count);
-            write_rows_light(p, w, rows, rows.slot + count);
-          }
-        } else {
-          for (; rows.slot < valid; ++rows.slot) {
-            if (ring_.stopped()) return;
-            const std::uint64_t index = p.index(rows.slot);
-            counts.begin_run(index, 1);
-            chain_.evaluate({p.epoch, index}, w, rows, untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, p.index(rows.slot)}, chunk_place{*this, w, rows});
-        ++rows.slot;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
-    p.rows = rows.count;
-  }
-
-  /// The same for a chunk of samples that a forward source gave.
-  template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
-                   bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const batch_part& part = p.parts[0];
-    bool again = false;
-    do {
-      try {
-        for (; rows.slot < part.valid; ++rows.slot) {
-          if (ring_.stopped()) return;
-          detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
-          const position at{p.epoch, part.view[rows.slot]};
-          counts.begin_run(at.index, 1);
-          if (times && rows.slot == 0)
-            chain_.evaluate(at, w, rows, timed{});
-          else
-            chain_.evaluate(at, w, rows, untimed{});
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, part.view[rows.slot]}, chunk_place{*this, w, rows});
-        ++rows.slot;
-      }
-    } while (Bad::tolerates && again);
-    p.rows = rows.count;
-  }
-
-  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
-  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
-    try {
-      throw;
-    } catch (error& e) {
-      try {
-        e.at_position({p.epoch, index});
-        p.fail(row, std::current_exception());
-      } catch (...) {  // memory is short: without the position then
-        p.fail(row, std::make_exception_ptr(e));
-      }
-    } catch (...) {
-      p.fail(row, std::current_exception());
-    }
-  }
-
-  /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
-  /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
-  /// a worker, another one takes its place.
-  static void finish_columns(Payload& p, const batch_part& part) noexcept {
-    if constexpr (Bad::tolerates) {
-      finish_tolerantly(p, part, [&](bad_slot& one) {
-        p.columns.blank(static_cast<std::size_t>(one.row));
-        one.substitute.reset();
-        one.hole = true;
-      });
-      return;
-    }
-    try {
-      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                       static_cast<std::size_t>(part.valid));
-    } catch (const slot_error& e) {
-      slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(part.valid));  // an odd first one is not the measure
-      try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), true);
-      } catch (const slot_error& better) {
-        found = better;
-      } catch (...) {  // memory is short: the first one then
-      }
-      try {
-        throw std::move(found.what);
-      } catch (...) {
-        note_failure(p, found.slot, p.index(found.slot));
-      }
-    } catch (...) {
-      p.fail(part.first, std::current_exception());
-    }
-  }
-  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
-    if constexpr (Bad::replaces)
-      finish_tolerantly(p, part, [&](bad_slot& one) {
-        find_substitute(one, w, slot_place{*this, p, w, one.row});
-      });
-    else
-      finish_columns(p, part);
-  }
-
- private:
-  /// A row of a batch, for what becomes of a bad sample.
-  struct slot_place {
-    static constexpr bool makes_holes = true;
-    const evaluator& self;
-    Payload& p;
-    worker& w;
-    std::uint64_t number;
-
-    [[nodiscard]] std::uint64_t row() const noexcept { return number; }
-    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(number)); }
-    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(number)); }
-    void evaluate(position at) const { self.evaluate_to_row(p, w, number, at.index, looked_up{}); }
-  };
-  /// Where the rows of a chunk go; makes room where a stage made several of one.
-  struct row_writer {
-    Payload& p;
-    std::uint64_t count, room, slot;
-
-    template <class V>
-    void operator()(V&& value) {
-      if (count == room) grow();
-      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
-      ++count;
-    }
-    void grow() {
-      room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
-      p.sources.resize(static_cast<std::size_t>(room));
-    }
-  };
-
-  /// The rows that a sample of a chunk makes.
-  struct chunk_place {
-    static constexpr bool makes_holes = false;
-    const evaluator& self;
-    worker& w;
-    row_writer& rows;
-
-    [[nodiscard]] std::uint64_t row() const noexcept { return rows.count; }
-    void take_back() const noexcept {
-      Payload& p = rows.p;
-      for (; rows.count != 0 && p.sources[static_cast<std::size_t>(rows.count - 1)] == rows.slot;
-           --rows.count)
-        p.columns.unwrite(static_cast<std::size_t>(rows.count - 1));
-    }
-    void evaluate(position at) const { self.chain_.evaluate(at, w, rows, looked_up{}); }
-  };
-
-  /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
-  /// the failure is.
-  template <class Place>
-  bool go_on_without(Payload& p, worker& w, position at, Place where) const noexcept {
-    if constexpr (Bad::tolerates) {
-      try {
-        try {
-          throw;
-        } catch (error& e) {
-          if (!depends_on_bytes(e.code())) throw;
-          e.at_position(at);
-          where.take_back();
-          bad_slot one{where.row(), at, e};
-          if constexpr (Bad::replaces) {
-            find_substitute(one, w, where);
-          } else if constexpr (Place::makes_holes) {
-            where.leave_empty();
-            one.hole = true;
-          }
-          p.note_bad(one);
-          return true;
-        }
-      } catch (...) {
-        note_failure(p, where.row(), at.index);
-      }
-    } else {
-      note_failure(p, where.row(), at.index);
-    }
-    return false;
-  }
-
-  /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
-  template <class Place>
-  void find_substitute(bad_slot& one, worker& w, const Place& where) const {
-    one.substitute.reset();
-    do {
-      where.take_back();
-      if (one.tries == Bad::most)
-        throw detail::error_like(
-            one.what, {"bad_samples::replace: ", one.tries,
-                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
-                       one.what.message()});
-      if (bad_.orders->size() < 2)
-        throw detail::error_like(
-            one.what,
-            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
-      const position drawn = bad_.draw(one.at, one.tries++);
-      detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
-      try {
-        where.evaluate(one.at);
-        one.substitute = drawn;
-      } catch (const error& e) {
-        if (!depends_on_bytes(e.code())) throw;
-      }
-    } while (!one.substitute);
-  }
-
-  /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
-  /// others.
-  template <class Settle>
-  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
-    bool led = false;
-    while (true) {
-      try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
-        return;
-      } catch (slot_error& e) {
-        if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
-          continue;
-        }
-        try {
-          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
-                                             : position{p.epoch, p.index(e.slot)};
-          e.what.at_position(at);
-          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
-            settle(*known);
-          } else {
-            bad_slot one{e.slot, at, e.what};
-            settle(one);
-            p.note_bad(one);
-          }
-        } catch (...) {
-          return note_failure(p, e.slot, p.index(e.slot));
-        }
-      } catch (...) {
-        return p.fail(part.first, std::current_exception());
-      }
-    }
-  }
-
-  /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept {
-    return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0};
-  }
-
-  template <class Timing>
-  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
-    chain_.evaluate(
-        {p.epoch, index}, w,
-        [&p, row]<class V>(V&& value) {
-          p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value));
-        },
-        timing);
-  }
-
-  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is
-  /// thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row,
-                   std::uint64_t last) const {
-    const step_view view = part.view;
-    const std::uint64_t epoch = p.epoch, base = part.first;
-    auto& columns = p.columns;
-    std::uint64_t at = row;
-    const auto loop = [&](auto index_of) {
-      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
-        for (; at < end; ++at)
-          chain_.evaluate(
-              {epoch, index_of(at)}, w,
-              [&columns, at]<class V>(V&& value) {
-                columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
-              },
-              timing);
-      };
-      if constexpr (Ordered) {
-        while (at < last) {
-          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
-          chain_.look_up(at, n, w, index_of);
-          evaluate_until(at + n, looked_up{});
-        }
-      } else {
-        evaluate_until(last, untimed{});
-      }
-    };
-    try {
-      if (p.listed)
-        loop([indices = p.indices.data()](std::uint64_t r) { return indices[r]; });
-      else if (view.contiguous())
-        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
-      else
-        loop([&view, base](std::uint64_t r) { return view[r - base]; });
-    } catch (...) {
-      row = at;
-      throw;
-    }
-    row = at;
-  }
-
-  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room
-  /// for a row.
-  void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
-    const step_view view = p.parts[0].view;
-    const std::uint64_t epoch = p.epoch;
-    auto& columns = p.columns;
-    std::uint32_t* const sources = p.sources.data();
-    std::uint64_t count = rows.count, slot = rows.slot;
-    try {
-      for (; slot < end; ++slot)
-        chain_.evaluate(
-            {epoch, view[slot]}, w,
-            [&columns, sources, slot, &count]<class V>(V&& value) {
-              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-              sources[count] = static_cast<std::uint32_t>(slot);
-              ++count;
-            },
-            untimed{});
-    } catch (...) {
-      rows.count = count;
-      rows.slot = slot;
-      throw;
-    }
-    rows.count = count;
-    rows.slot = slot;
-  }
-
-  Chain chain_;
-  const Ring& ring_;
-  [[no_unique_address]] Bad bad_;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/home_process.hpp
 
 namespace penstock::inline v0_1 {
@@ -8582,24 +8856,10 @@ namespace penstock::inline v0_1 {
 /// thread asks.
 class home_process {
  public:
-  home_process() noexcept : id_(::getpid()) {
-#ifdef MADV_WIPEONFORK
-    const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return;
-    if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
-      ::munmap(page, size);
-      return;
-    }
-    mark_ = static_cast<unsigned char*>(page);
-    *mark_ = 1;
-#endif
-  }
+  home_process() noexcept;
   home_process(const home_process&) = delete;
   home_process& operator=(const home_process&) = delete;
-  ~home_process() {
-    if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-  }
+  ~home_process();
 
   /// False in a child of the process where this was made.
   [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
@@ -8609,11 +8869,7 @@ class home_process {
   }
 
  private:
-  [[noreturn, gnu::cold, gnu::noinline]] static void refuse() {
-    throw error(errc::argument,
-                "this run was opened before fork(), and its workers are in the parent; open the plan in the "
-                "child as well, or fork first");
-  }
+  [[noreturn]] static void refuse();
 
   pid_t id_;
   unsigned char* mark_ = nullptr;  // 0 in a child
@@ -8621,62 +8877,32 @@ class home_process {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/machine.hpp
-
-#if defined(__linux__)
-#include <sched.h>
-#endif
+// ---- penstock/run/engine/home_process.ipp
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-template <class = void>
-double cgroup_quota() {
-  double quota = 0, period = 0;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
-    std::fclose(f);
-  } else {
-    const auto number = [](const char* path) {
-      double value = 0;
-      if (std::FILE* file = std::fopen(path, "re")) {
-        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
-        std::fclose(file);
-      }
-      return value;
-    };
-    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
+#ifdef MADV_WIPEONFORK
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+    ::munmap(page, size);
+    return;
   }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-}  // namespace detail
-
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
-/// one.
-template <class = void>
-[[nodiscard]] unsigned usable_processors() {
-  unsigned count = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+  mark_ = static_cast<unsigned char*>(page);
+  *mark_ = 1;
 #endif
-  if (const double quota = detail::cgroup_quota(); quota > 0)
-    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
-  return std::max(1u, count);
 }
 
-/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
-/// one for the training loop, at least one.
-template <class = void>
-[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
-  return share > 1 ? share - 1 : 1;
+PENSTOCK_INLINE home_process::~home_process() {
+  if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+PENSTOCK_INLINE void home_process::refuse() {
+  throw error(errc::argument,
+              "this run was opened before fork(), and its workers are in the parent; open the plan in the "
+              "child as well, or fork first");
 }
 
 }  // namespace penstock::inline v0_1
@@ -8752,292 +8978,206 @@ concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/sizes.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Plans of which every element is numbers, from a source of numbers.
-template <class Plan>
-inline constexpr bool light_plan =
-    detail::all_fixed<typename plan_parts<Plan>::element>::value &&
-    std::is_trivially_copyable_v<std::remove_cvref_t<typename Plan::source_type::element>> &&
-    !unfinished<typename Plan::source_type::element>;
-
-/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
-/// decides how fast a run is, never what it gives.
-template <class Plan>
-class run_sizes {
-  using parts = plan_parts<Plan>;
-  static constexpr bool light = light_plan<Plan>;
-  static constexpr std::uint64_t element_bytes = light ? sizeof(typename parts::element) : 0;
-
- public:
-  /// `sample_bytes`: bytes of a sample as the source knows it, 0 where it does not. `crowded`: threads share
-  /// processors. `copies`: batches go to a device.
-  run_sizes(const run_options& options, std::uint64_t sample_bytes, bool crowded, bool copies) noexcept
-      : options_(options), sample_bytes_(sample_bytes), crowded_(crowded), copies_(copies) {}
-
-  /// Batches of one block: one, but for small batches of numbers, where handing over costs more than
-  /// evaluating. `slots`: of one batch.
-  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept {
-    if constexpr (parts::direct && light) {
-      if (!copies_ && !options_.depth)
-        return static_cast<std::size_t>(std::clamp<std::uint64_t>(light_slots() / slots, 1, 256));
-    }
-    return 1;
-  }
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
-  /// processors and the consumer is not woken for each. `slots`: of one block.
-  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept {
-    if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
-    if (*options_.workers == 0) return 2;
-    const std::size_t few = std::max(4u, *options_.workers + 3);
-    const std::uint64_t bytes = std::max(sample_bytes_, element_bytes) * slots;
-    const bool small = sample_bytes_ != 0 && bytes <= 262'144;
-    return crowded_ && small ? std::max<std::size_t>(few, std::min(16 * *options_.workers, 64u)) : few;
-  }
-  /// Slots that a worker takes at a time: 32 KB of payload or so, one where samples are large, a few where
-  /// nothing is known. A chunk is taken whole. `slots`: of one block.
-  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept {
-    if constexpr (!parts::direct) return slots;
-    if constexpr (light) return std::min<std::uint64_t>(slots, light_slots());
-    return std::min<std::uint64_t>(
-        slots, sample_bytes_ == 0 ? 8 : std::clamp<std::uint64_t>(32'768 / sample_bytes_, 1, 64));
-  }
-  /// Slots of a chunk.
-  [[nodiscard]] std::uint64_t chunk(const Plan& p) const noexcept {
-    if constexpr (light) return std::min<std::uint64_t>(light_slots(), 4096);
-    if constexpr (parts::batched && parts::forward && !parts::decided)
-      return std::min<std::uint64_t>(detail::at<parts::in::batch>(p.stages()).size, 4096);
-    else
-      return sample_bytes_ == 0 ? 16 : std::clamp<std::uint64_t>(65'536 / sample_bytes_, 1, 64);
-  }
-
- private:
-  /// Slots of a light plan that a worker takes at a time, and that a block holds at least: few where they
-  /// stay in the nearest cache, many where changing threads costs more.
-  [[nodiscard]] std::uint64_t light_slots() const noexcept {
-    const std::uint64_t bytes = *options_.workers == 0 ? 16'384 : crowded_ ? 131'072 : 65'536;
-    return std::max<std::uint64_t>(1, bytes / sizeof(typename parts::element));
-  }
-
-  run_options options_;
-  std::uint64_t sample_bytes_;
-  bool crowded_, copies_;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/observers.hpp
 
 namespace penstock::inline v0_1 {
 
-/// The observers of a run, each told the same. Without one it is empty, and whoever would tell it something
-/// asks `any` first.
-template <observer_session... Sessions>
-class observer_set {
+/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a
+/// block.
+class any_observer {
  public:
-  static constexpr bool any = sizeof...(Sessions) != 0;
+  template <class Session>
+    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
+  explicit any_observer(Session session)
+      : self_(std::make_shared<Session>(std::move(session))), calls_(&calls_to<Session>) {}
 
-  observer_set() = default;
-  explicit observer_set(std::tuple<Sessions...> all)
-    requires(any)
-      : all_(std::move(all)) {}
-
-  void note(unsigned thread, const run_event& e) noexcept {
-    std::apply([&](auto&... each) { (each.note(thread, e), ...); }, all_);
-  }
-  void hold(const void* key, const run_event& e) noexcept {
-    std::apply([&](auto&... each) { (each.hold(key, e), ...); }, all_);
-  }
-  void let_go(const void* key) noexcept {
-    std::apply([&](auto&... each) { (each.let_go(key), ...); }, all_);
-  }
+  void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
+  void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
+  void let_go(const void* key) const noexcept { calls_->let_go(self_.get(), key); }
 
  private:
-  [[no_unique_address]] std::tuple<Sessions...> all_;
+  struct calls {
+    void (*note)(void*, unsigned, const run_event&) noexcept;
+    void (*hold)(void*, const void*, const run_event&) noexcept;
+    void (*let_go)(void*, const void*) noexcept;
+  };
+  template <class S>
+  static constexpr calls calls_to{
+      [](void* s, unsigned thread, const run_event& e) noexcept { static_cast<S*>(s)->note(thread, e); },
+      [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
+      [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
+
+  std::shared_ptr<void> self_;
+  const calls* calls_;
 };
 
-namespace detail {
-
-/// The sessions of those stages that are observers.
-template <class... Stages>
-auto observe_with(const observed_run& what, const Stages&... stages) {
-  const auto one = [&what]<class Stage>(const Stage& stage) {
-    if constexpr (observer<Stage>)
-      return std::tuple<typename Stage::session>(stage.connect(what));
-    else
-      return std::tuple<>();
+/// The names of a plan's source and value stages, in the order in which workers go through them.
+template <class Plan>
+[[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
+  std::vector<std::string> names{std::string(Plan::source_type::source_name)};
+  const auto name = [&]<class Stage>(const Stage& stage) {
+    if constexpr (value_stage<Stage>) names.push_back(text_of_stage(stage));
   };
-  return [&]<class... Sessions>(std::tuple<Sessions...> all) {
-    if constexpr (sizeof...(Sessions) == 0)
-      return observer_set<>();
-    else
-      return observer_set<Sessions...>(std::move(all));
-  }(std::tuple_cat(one(stages)...));
+  p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
+  return names;
 }
 
-struct no_stages {};
-
-template <class Stages>
-struct observers_in;
-template <class... Stages>
-struct observers_in<pack<Stages...>> {
-  using type = decltype(observe_with(std::declval<const observed_run&>(), std::declval<const Stages&>()...));
-};
-
-}  // namespace detail
-
-/// The type of what watches the runs of a plan.
+/// The sessions of a plan's observers, connected; none where the plan has no observer.
 template <class Plan>
-using observers_of = typename detail::observers_in<typename Plan::stages_type>::type;
+[[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
+  std::vector<any_observer> all;
+  observed_run what;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (observer<Stage>) {
+      if (all.empty()) {
+        what.source = text_of_stage(p.source());
+        what.stages = names_of_stages(p);
+        what.workers = workers;
+        what.asks_ahead = asks_ahead && workers != 0;
+        what.rank = world_of(p).rank;
+        what.world = world_of(p).size;
+      }
+      all.push_back(any_observer(stage.connect(what)));
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  return all;
+}
 
-/// What a run tells the observers of its plan. Without one every function here is empty.
+/// What a run tells the observers of its plan, block by block. Without one every function here returns at
+/// once.
 ///
 /// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
-template <class Plan>
 class run_watch {
-  using parts = plan_parts<Plan>;
-
  public:
-  static constexpr bool any = observers_of<Plan>::any;
-  /// Whether the first sample of every grain is timed: not where samples are numbers.
-  static constexpr bool all_grains = any && !light_plan<Plan>;
+  /// `in_place`: batches are written in place. `stages`: the source and the value stages; 0 where their costs
+  /// cannot be told apart.
+  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, std::size_t stages);
 
-  run_watch(const Plan& p, unsigned workers, bool asks_ahead)
-      : all_(connect(p, workers, asks_ahead)), workers_(workers) {
-    if constexpr (all_grains) stages_.resize(std::max(1u, workers));
-  }
-
+  /// Whether anybody looks.
+  [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
+  /// Whether the first sample of every grain is timed.
+  [[nodiscard]] bool times_all_grains() const noexcept { return any() && stages_ != 0; }
   /// The clock, where anybody looks.
-  [[nodiscard]] static std::uint64_t now() noexcept {
-    if constexpr (any) return detail::now_ns();
-    return 0;
-  }
+  [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
 
-  void consumer(const run_event& e) noexcept { note(0, e); }
-  template <class Payload>
-  void consumer(run_event e, const Payload& p) noexcept {
-    if constexpr (any) {
-      describe(e, p);
-      note(0, e);
-    }
-  }
-  void worker(std::size_t i, const run_event& e) noexcept { note(thread_of(i), e); }
+  void consumer(const run_event& e) const noexcept { note(0, e); }
+  void consumer(run_event e, const block& b) const noexcept;
+  void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
   /// A grain, whose slots begin at `first`: with the range of its positions, and what each stage took of its
-  /// first sample.
-  template <class Scratch, class Payload>
-  void grain(std::size_t i, Scratch& scratch, const Payload& p, std::uint64_t first, std::uint64_t slots,
-             std::uint64_t samples, run_event e) noexcept {
-    if constexpr (any) {
-      e.samples = samples;
-      if (samples != 0) locate(e, p, first, slots);
-      note(thread_of(i), e);
-      if constexpr (all_grains) {
-        std::uint64_t at = e.begin_ns;
-        detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
-          std::uint64_t& before = stages_[i].nanoseconds[number];
-          const std::uint64_t took = cost.nanoseconds - std::exchange(before, cost.nanoseconds);
-          if (took == 0 || parts::forward) return;
-          note(thread_of(i), {at, std::min(at + took, e.end_ns), activity::stage,
-                              static_cast<std::uint32_t>(number), e.block});
-          at = std::min(at + took, e.end_ns);
-        });
-      }
-    }
-  }
-
-  template <class Payload>
-  void hold(const Payload& p) noexcept {
-    if constexpr (any) {
-      run_event e{now(), 0, parts::direct || p.from_batches ? activity::hold_batch : activity::hold_chunk};
-      describe(e, p);
-      all_.hold(&p, e);
-    }
-  }
-  void let_go(const void* payload) noexcept {
-    if constexpr (any) all_.let_go(payload);
-  }
-  template <class ReadAhead>
-  void follow(ReadAhead& ahead) noexcept {
-    if constexpr (any) ahead.observe(asked, this);
-  }
+  /// first sample (`costs`, as they have added up).
+  void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
+             std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
+  void hold(const block& b) const noexcept;
+  void let_go(const void* b) const noexcept;
+  /// Bytes of `samples` were asked for ahead of their turn; by the thread that does it.
+  void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
 
  private:
-  struct alignas(64) stage_times {
-    std::array<std::uint64_t, 1 + parts::in::count> nanoseconds{};
-  };
-
-  static observers_of<Plan> connect(const Plan& p, unsigned workers, bool asks_ahead) {
-    if constexpr (any) {
-      observed_run what;
-      what.source = text_of_stage(p.source());
-      what.stages.emplace_back(Plan::source_type::source_name);
-      const auto name = [&]<class Stage>(const Stage& stage) {
-        if constexpr (value_stage<Stage>) what.stages.push_back(text_of_stage(stage));
-      };
-      p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
-      what.workers = workers;
-      what.asks_ahead = asks_ahead && workers != 0;
-      what.rank = world_of(p).rank;
-      what.world = world_of(p).size;
-      return p.stages().apply([&](const auto&... stages) { return detail::observe_with(what, stages...); });
-    } else {
-      return {};
-    }
-  }
-
-  void note(unsigned thread, const run_event& e) noexcept {
-    if constexpr (any) all_.note(thread, e);
+  void note(unsigned thread, const run_event& e) const noexcept {
+    for (const any_observer& one : all_) one.note(thread, e);
   }
   [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
     return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
   }
-  static void asked(void* self, std::uint64_t begin, std::uint64_t end, std::uint64_t samples) {
-    auto& me = *static_cast<run_watch*>(self);
-    run_event e{begin, end, activity::ask_ahead};
-    e.samples = samples;
-    me.note(me.workers_ == 0 ? 0 : 1 + me.workers_, e);
-  }
+  void describe(run_event& e, const block& b) const noexcept;
+  void locate(run_event& e, const block& b, std::uint64_t first, std::uint64_t slots) const noexcept;
 
-  /// Which batch a payload is.
-  template <class Payload>
-  static void describe(run_event& e, const Payload& p) noexcept {
-    if constexpr (parts::direct) {
-      e.batch = p.parts.front().delivered.index;
-      e.epoch = p.parts.front().delivered.epoch;
-      for (const auto& part : p.parts) e.samples += part.valid;
-    } else if (p.from_batches) {
-      e.samples = p.gathered.size();
-      if (p.gathered.empty()) return;
-      e.epoch = p.gathered.front().epoch;
-      e.first = p.gathered.front().index;
-      e.last = p.gathered.back().index;
-    } else {
-      e.samples = p.rows;
-    }
-  }
-  /// Which positions the slots [first, first + slots) hold: the first of them and the last.
-  template <class Payload>
-  static void locate(run_event& e, const Payload& p, std::uint64_t first, std::uint64_t slots) noexcept {
-    e.epoch = p.epoch;
-    for (const auto& part : p.parts) {
-      const std::uint64_t begin = parts::direct ? std::max(first, part.first) : part.first;
-      const std::uint64_t all = part.first + part.valid;
-      const std::uint64_t end = parts::direct ? std::min(first + slots, all) : all;
-      if (begin >= end) continue;
-      if (e.first == run_event::none) {
-        e.first = p.index(begin);
-        if constexpr (parts::direct) e.batch = part.delivered.index;
-      }
-      e.last = p.index(end - 1);
-    }
-  }
-
-  [[no_unique_address]] observers_of<Plan> all_;
-  [[no_unique_address]] std::conditional_t<all_grains, std::vector<stage_times>, detail::no_stages> stages_;
+  std::vector<any_observer> all_;
   unsigned workers_;
+  bool in_place_;
+  std::size_t stages_;
+  std::vector<std::uint64_t> costs_before_;  // of each worker: `stages_` of them
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/observers.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
+                                     std::size_t stages)
+    : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stages_);
+}
+
+PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
+  if (!any()) return;
+  describe(e, b);
+  note(0, e);
+}
+
+PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
+                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+                                      run_event e) noexcept {
+  if (!any()) return;
+  e.samples = samples;
+  if (samples != 0) locate(e, b, first, slots);
+  note(thread_of(i), e);
+  if (!times_all_grains()) return;
+  std::uint64_t at = e.begin_ns;
+  for (std::size_t number = 0; number < costs.size(); ++number) {
+    std::uint64_t& before = costs_before_[i * stages_ + number];
+    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
+    if (took == 0) continue;
+    note(thread_of(i),
+         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
+    at = std::min(at + took, e.end_ns);
+  }
+}
+
+PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
+  describe(e, b);
+  for (const any_observer& one : all_) one.hold(&b, e);
+}
+
+PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
+  for (const any_observer& one : all_) one.let_go(b);
+}
+
+PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
+                                            std::uint64_t samples) const noexcept {
+  run_event e{begin, end, activity::ask_ahead};
+  e.samples = samples;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
+/// Which batch a block is.
+PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
+  if (in_place_) {
+    e.batch = b.parts.front().delivered.index;
+    e.epoch = b.parts.front().delivered.epoch;
+    for (const batch_part& part : b.parts) e.samples += part.valid;
+  } else if (b.from_batches) {
+    e.samples = b.gathered.size();
+    if (b.gathered.empty()) return;
+    e.epoch = b.gathered.front().epoch;
+    e.first = b.gathered.front().index;
+    e.last = b.gathered.back().index;
+  } else {
+    e.samples = b.rows;
+  }
+}
+
+/// Which positions the slots [first, first + slots) hold: the first of them and the last.
+PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
+                                       std::uint64_t slots) const noexcept {
+  e.epoch = b.epoch;
+  for (const batch_part& part : b.parts) {
+    const std::uint64_t all = part.first + part.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, part.first) : part.first;
+    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
+    if (begin >= end) continue;
+    if (e.first == run_event::none) {
+      e.first = b.index(begin);
+      if (in_place_) e.batch = part.delivered.index;
+    }
+    e.last = b.index(end - 1);
+  }
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -9065,17 +9205,10 @@ class joined_thread {
         &object);
   }
   [[nodiscard]] bool joinable() const noexcept { return runs_; }
-  void join() noexcept {
-    if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
-    runs_ = false;
-  }
+  void join() noexcept;
 
  private:
-  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
-    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
-      throw std::system_error(code, std::generic_category());
-    runs_ = true;
-  }
+  void begin(void* (*what)(void*), void* it);
 
   pthread_t id_{};
   bool runs_ = false;
@@ -9083,118 +9216,155 @@ class joined_thread {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/thread.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void joined_thread::join() noexcept {
+  if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
+  runs_ = false;
+}
+
+PENSTOCK_INLINE void joined_thread::begin(void* (*what)(void*), void* it) {
+  if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
+    throw std::system_error(code, std::generic_category());
+  runs_ = true;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
+
+/// Who asks for bytes on behalf of `read_ahead`: code of the plan, which knows its reader and its orders.
+struct hinter {
+  void* self = nullptr;  ///< null: the source takes no hints
+  /// Asks for the samples of a placement. May throw.
+  void (*hint)(void* self, const placement& samples) = nullptr;
+};
 
 /// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
 /// ahead of what is opened.
 ///
 /// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
 /// own (a hint may block in the kernel), or in the consumer's where the run has no workers.
-template <class Reader, class Feed>
 class read_ahead {
  public:
   read_ahead() = default;
+  read_ahead(const read_ahead&) = delete;
+  read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// `asked(who, begin, end, samples)` is called after each time that bytes were asked for, by the thread
-  /// that did; times in nanoseconds of the steady clock.
-  using asked_type = void (*)(void* who, std::uint64_t begin, std::uint64_t end, std::uint64_t samples);
-  void observe(asked_type asked, void* who) noexcept {
-    asked_by_ = asked;
-    who_ = who;
-  }
-  void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
-    reader_ = &reader;
-    feed_ = feed;
-    samples_ = samples;
-    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
-  }
+  /// Follows `from` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
+  void start(const feed& from, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
   /// A block of so many slots was opened.
-  void opened(std::uint64_t slots) {
-    if (reader_ == nullptr) return;
-    {
-      const std::lock_guard guard(lock_);
-      opened_ += slots;
-    }
-    if (thread_.joinable())
-      more_.notify_one();
-    else
-      catch_up();
-  }
-  void limit(std::uint64_t epochs) {
-    if (reader_ == nullptr) return;
-    const std::lock_guard guard(lock_);
-    feed_->limit(epochs);
-  }
+  void opened(std::uint64_t slots);
+  void limit(std::uint64_t epochs);
   /// Begins again where the feed stands now.
-  void restart(const Feed& feed) {
-    if (reader_ == nullptr) return;
-    const std::lock_guard guard(lock_);
-    feed_ = feed;
-    opened_ = asked_ = 0;
-  }
-  void stop() noexcept {
-    {
-      const std::lock_guard guard(lock_);
-      stop_ = true;
-    }
-    more_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
+  void restart(const feed& now);
+  void stop() noexcept;
 
  private:
-  [[nodiscard]] bool behind() const { return feed_->more() && asked_ < opened_ + samples_; }
+  [[nodiscard]] bool behind() const { return feed_.more() && asked_ < opened_ + samples_; }
+  void ask_once(std::unique_lock<std::mutex>& held);
+  void catch_up();
+  void follow() noexcept;
 
-  /// One block's worth of hints; the lock is free while the kernel is asked.
-  void ask_once(std::unique_lock<std::mutex>& held) {
-    typename Feed::placement_type next = std::move(placement_);
-    feed_->prepare(next, 1);
-    asked_ += next.slots == 0 ? 1 : next.slots;
-    held.unlock();
-    const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
-    try {
-      for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-        hint(*reader_, next.binding(next.index(slot)), scout_);
-    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-    }
-    if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
-    held.lock();
-    placement_ = std::move(next);
-  }
-  void catch_up() {
-    std::unique_lock held(lock_);
-    while (!stop_ && behind()) ask_once(held);
-  }
-  void follow() noexcept {
-    std::unique_lock held(lock_);
-    while (!stop_) {
-      if (behind()) {
-        try {
-          ask_once(held);
-        } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-          if (!held.owns_lock()) held.lock();
-          return;
-        }
-      } else {
-        more_.wait(held);
-      }
-    }
-  }
-
-  const Reader* reader_ = nullptr;
-  [[no_unique_address]] scout_of<Reader> scout_;  // of whoever follows: the thread, or else the consumer
-  std::optional<Feed> feed_;
-  typename Feed::placement_type placement_;
+  hinter who_;
+  feed feed_;
+  placement next_;  // of whoever follows: the thread, or else the consumer
+  const run_watch* watch_ = nullptr;
   std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  asked_type asked_by_ = nullptr;
-  void* who_ = nullptr;
   joined_thread thread_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/read_ahead.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void read_ahead::start(const feed& from, hinter who, const run_watch& watch,
+                                       std::uint64_t samples, bool own_thread) {
+  who_ = who;
+  feed_ = from;
+  watch_ = &watch;
+  samples_ = samples;
+  if (own_thread) thread_.start<&read_ahead::follow>(*this);
+}
+
+PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
+  if (who_.self == nullptr) return;
+  {
+    const std::lock_guard guard(lock_);
+    opened_ += slots;
+  }
+  if (thread_.joinable())
+    more_.notify_one();
+  else
+    catch_up();
+}
+
+PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
+  if (who_.self == nullptr) return;
+  const std::lock_guard guard(lock_);
+  feed_.limit(epochs);
+}
+
+PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
+  if (who_.self == nullptr) return;
+  const std::lock_guard guard(lock_);
+  feed_ = now;
+  opened_ = asked_ = 0;
+}
+
+PENSTOCK_INLINE void read_ahead::stop() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    stop_ = true;
+  }
+  more_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+/// One block's worth of hints; the lock is free while the kernel is asked.
+PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
+  feed_.prepare(next_, 1);
+  asked_ += next_.slots == 0 ? 1 : next_.slots;
+  held.unlock();
+  const std::uint64_t begin = watch_->now();
+  try {
+    who_.hint(who_.self, next_);
+  } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+  }
+  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.parts[0].valid);
+  held.lock();
+}
+
+PENSTOCK_INLINE void read_ahead::catch_up() {
+  std::unique_lock held(lock_);
+  while (!stop_ && behind()) ask_once(held);
+}
+
+PENSTOCK_INLINE void read_ahead::follow() noexcept {
+  std::unique_lock held(lock_);
+  while (!stop_) {
+    if (behind()) {
+      try {
+        ask_once(held);
+      } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+        if (!held.owns_lock()) held.lock();
+        return;
+      }
+    } else {
+      more_.wait(held);
+    }
+  }
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -9207,39 +9377,17 @@ namespace penstock::inline v0_1 {
 ///
 /// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
 /// in that period.
-template <class = void>
-class basic_watchdog_thread {
+class watchdog_thread {
  public:
-  explicit basic_watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
-  ~basic_watchdog_thread() { stop(); }
+  explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
+  ~watchdog_thread() { stop(); }
 
   /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
   using explain_type = void (*)(const void* what, std::string& line);
-  void start(explain_type explain, const void* what) {
-    if (after_.count() <= 0) return;
-    explain_ = explain;
-    what_ = what;
-    thread_.start<&basic_watchdog_thread::watch>(*this);
-  }
-  void begin_wait() noexcept {
-    if (!thread_.joinable()) return;
-    const std::lock_guard guard(lock_);
-    waiting_ = true;
-    ++wait_;
-  }
-  void end_wait() noexcept {
-    if (!thread_.joinable()) return;
-    const std::lock_guard guard(lock_);
-    waiting_ = false;
-  }
-  void stop() noexcept {
-    {
-      const std::lock_guard guard(lock_);
-      stop_ = true;
-    }
-    changed_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
+  void start(explain_type explain, const void* what);
+  void begin_wait() noexcept;
+  void end_wait() noexcept;
+  void stop() noexcept;
   /// How many lines were written.
   [[nodiscard]] std::uint64_t lines() const {
     const std::lock_guard guard(lock_);
@@ -9252,33 +9400,7 @@ class basic_watchdog_thread {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }
 
-  [[gnu::cold]] void watch() {
-    std::unique_lock held(lock_);
-    std::uint64_t last = 0;
-    std::chrono::milliseconds waited{0};
-    while (!stop_) {
-      if (!waiting_) {
-        changed_.wait_for(held, period());
-        waited = {};
-        continue;
-      }
-      if (wait_ != last) {
-        last = wait_;
-        waited = {};
-      }
-      const std::uint64_t before = wait_;
-      changed_.wait_for(held, period(), [this] { return stop_; });
-      if (stop_ || !waiting_ || wait_ != before) continue;
-      waited += period();
-      if (waited % after_ >= period()) continue;
-      std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
-                                       waited.count() % 1000 / 100, " s; waiting for "});
-      explain_(what_, line);
-      line += "\n";
-      std::fputs(line.c_str(), stderr);
-      ++lines_;
-    }
-  }
+  void watch();
 
   std::chrono::milliseconds after_;
   mutable std::mutex lock_;
@@ -9289,7 +9411,69 @@ class basic_watchdog_thread {
   const void* what_ = nullptr;
   joined_thread thread_;
 };
-using watchdog_thread = basic_watchdog_thread<>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/wait_watchdog.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void watchdog_thread::start(explain_type explain, const void* what) {
+  if (after_.count() <= 0) return;
+  explain_ = explain;
+  what_ = what;
+  thread_.start<&watchdog_thread::watch>(*this);
+}
+
+PENSTOCK_INLINE void watchdog_thread::begin_wait() noexcept {
+  if (!thread_.joinable()) return;
+  const std::lock_guard guard(lock_);
+  waiting_ = true;
+  ++wait_;
+}
+
+PENSTOCK_INLINE void watchdog_thread::end_wait() noexcept {
+  if (!thread_.joinable()) return;
+  const std::lock_guard guard(lock_);
+  waiting_ = false;
+}
+
+PENSTOCK_INLINE void watchdog_thread::stop() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE void watchdog_thread::watch() {
+  std::unique_lock held(lock_);
+  std::uint64_t last = 0;
+  std::chrono::milliseconds waited{0};
+  while (!stop_) {
+    if (!waiting_) {
+      changed_.wait_for(held, period());
+      waited = {};
+      continue;
+    }
+    if (wait_ != last) {
+      last = wait_;
+      waited = {};
+    }
+    const std::uint64_t before = wait_;
+    changed_.wait_for(held, period(), [this] { return stop_; });
+    if (stop_ || !waiting_ || wait_ != before) continue;
+    waited += period();
+    if (waited % after_ >= period()) continue;
+    std::string line = detail::text({"penstock: no batch for ", waited.count() / 1000, ".",
+                                     waited.count() % 1000 / 100, " s; waiting for "});
+    explain_(what_, line);
+    line += "\n";
+    std::fputs(line.c_str(), stderr);
+    ++lines_;
+  }
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -9328,10 +9512,10 @@ struct room_wait {
   std::uint64_t since = 0, stalled = 0;
 };
 
-/// What one worker has counted, written by it alone and read by anyone: the source and `Stages - 1` value
-/// stages.
-template <std::size_t Stages>
-struct alignas(64) worker_counts {
+/// What one worker has counted, written by it alone and read by anyone: of itself, and of the source and each
+/// value stage.
+class alignas(64) worker_counts {
+ public:
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
@@ -9339,9 +9523,10 @@ struct alignas(64) worker_counts {
   // the position that is being evaluated, or the first one of some
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
-  std::atomic<std::uint64_t> stage_ns[Stages]{};
-  std::atomic<std::uint64_t> stage_timed[Stages]{};
+  std::uint64_t run = 1;  // samples of plain values to evaluate without looking around; the worker's own
+
+  /// Makes room for the costs of the source and `count - 1` value stages; before the worker begins.
+  void follow_stages(std::size_t count);
 
   /// `n` samples from position `index` on are evaluated now.
   void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
@@ -9350,67 +9535,96 @@ struct alignas(64) worker_counts {
   }
   void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
   /// Adds up one grain.
-  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
-    grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
-    if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
-  }
+  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
   /// Adds a wait for room that ends now.
-  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept {
-    const std::uint64_t length = now - wait.since, stalled = stall.at(now);
-    room_ns.fetch_add(length, std::memory_order_relaxed);
-    if (stalled > wait.stalled)
-      room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
+  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
+  /// What the source and each value stage have cost so far.
+  void publish(std::span<const stage_cost> costs) noexcept;
+  /// The same, for anyone to read.
+  [[nodiscard]] stage_cost stage(std::size_t number) const noexcept {
+    return {stages_[number].nanoseconds.load(std::memory_order_relaxed),
+            stages_[number].timed.load(std::memory_order_relaxed)};
   }
-  template <class Worker>
-  void publish(Worker& scratch) noexcept {
-    detail::for_each_cost(scratch, [&](std::size_t number, const stage_cost& cost) {
-      stage_ns[number].store(cost.nanoseconds, std::memory_order_relaxed);
-      stage_timed[number].store(cost.timed, std::memory_order_relaxed);
-    });
-  }
+
+ private:
+  struct published {
+    std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
+  };
+  std::unique_ptr<published[]> stages_;
 };
 
-/// Adds what the workers counted to the counters of a run, with the names of the plan's source and value
+/// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
 /// stages.
-template <class Plan, std::size_t Stages>
-void add_worker_counts(run_counters& all, const std::vector<worker_counts<Stages>>& workers, const Plan& p) {
-  std::vector<std::uint64_t> ns(Stages), timed_samples(Stages);
-  std::uint64_t samples = 0;
-  for (const auto& w : workers) {
-    samples += w.samples.load(std::memory_order_relaxed);
-    all.worker_busy_seconds += static_cast<double>(w.busy_ns.load(std::memory_order_relaxed)) * 1e-9;
-    all.waiting_for_room += static_cast<double>(w.room_ns.load(std::memory_order_relaxed)) * 1e-9;
-    all.waiting_for_room_in_stall +=
-        static_cast<double>(w.room_in_stall_ns.load(std::memory_order_relaxed)) * 1e-9;
-    all.waiting_for_input += static_cast<double>(w.input_ns.load(std::memory_order_relaxed)) * 1e-9;
-    for (std::size_t i = 0; i < Stages; ++i) {
-      ns[i] += w.stage_ns[i].load(std::memory_order_relaxed);
-      timed_samples[i] += w.stage_timed[i].load(std::memory_order_relaxed);
-    }
-  }
-  const auto add = [&](std::string name) {
-    const std::size_t i = all.stages.size();
-    const double each =
-        timed_samples[i] == 0 ? 0 : static_cast<double>(ns[i]) / static_cast<double>(timed_samples[i]);
-    all.stages.push_back({std::move(name), samples, each * static_cast<double>(samples) * 1e-9});
-  };
-  add(std::string(Plan::source_type::source_name));
-  const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) add(text_of_stage(stage));
-  };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-}
+void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
+                       const std::vector<std::string>& stages);
 
 /// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
-template <std::size_t Stages>
-[[gnu::cold]] void explain_wait(std::string& line, const std::vector<worker_counts<Stages>>& workers,
-                                const char* otherwise) {
+void explain_wait(std::string& line, std::span<const worker_counts> workers, const char* otherwise);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/worker_counts.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void worker_counts::follow_stages(std::size_t count) {
+  stages_ = std::make_unique<published[]>(count);
+}
+
+PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
+  grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
+}
+
+PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
+                                             const stall_clock& stall) noexcept {
+  const std::uint64_t length = now - wait.since, stalled = stall.at(now);
+  room_ns.fetch_add(length, std::memory_order_relaxed);
+  if (stalled > wait.stalled)
+    room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void worker_counts::publish(std::span<const stage_cost> costs) noexcept {
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    stages_[i].nanoseconds.store(costs[i].nanoseconds, std::memory_order_relaxed);
+    stages_[i].timed.store(costs[i].timed, std::memory_order_relaxed);
+  }
+}
+
+PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
+                                       const std::vector<std::string>& stages) {
+  const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
+    return static_cast<double>(ns.load(std::memory_order_relaxed)) * 1e-9;
+  };
+  std::uint64_t samples = 0;
+  for (const worker_counts& w : workers) {
+    samples += w.samples.load(std::memory_order_relaxed);
+    all.worker_busy_seconds += seconds(w.busy_ns);
+    all.waiting_for_room += seconds(w.room_ns);
+    all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
+    all.waiting_for_input += seconds(w.input_ns);
+  }
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    stage_cost sum;
+    for (const worker_counts& w : workers) {
+      const stage_cost one = w.stage(i);
+      sum.nanoseconds += one.nanoseconds;
+      sum.timed += one.timed;
+    }
+    const double each =
+        sum.timed == 0 ? 0 : static_cast<double>(sum.nanoseconds) / static_cast<double>(sum.timed);
+    all.stages.push_back({stages[i], samples, each * static_cast<double>(samples) * 1e-9});
+  }
+}
+
+PENSTOCK_INLINE void explain_wait(std::string& line, std::span<const worker_counts> workers,
+                                  const char* otherwise) {
   bool any = false;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
-    if (index == worker_counts<Stages>::nothing) continue;
+    if (index == worker_counts::nothing) continue;
     const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
     detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
     if (count != 1) detail::append(line, {"one of ", count, " samples from "});
@@ -9422,212 +9636,1022 @@ template <std::size_t Stages>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/feed/chunk_feed.hpp
+// ---- penstock/run/engine/engine_shell.hpp
 
 namespace penstock::inline v0_1 {
 
-/// The binding of plans whose samples have no positions in a source.
-struct no_binding {};
+class engine_shell;
 
-/// Which samples the next chunk holds, for plans whose batches are known only when samples are there: behind
-/// filter and unbatch, over forward-only sources, and in loops without batches.
+/// A worker as the shell of an engine knows it; the plan's own, with the scratch of its stages, derives from
+/// it.
+struct alignas(64) engine_worker : ring_work {
+  engine_shell* shell = nullptr;
+  worker_counts* counts = nullptr;
+  std::size_t number = 0;
+  std::vector<stage_cost> costs{};  // of the source and each stage, when last looked at
+  room_wait room{};
+  joined_thread thread{};
+
+  void serve() noexcept;
+};
+
+/// What the shell of an engine has its plan's own code do: about one call of each for a block or a grain.
+/// `engine` is the plan's part, which made the shell.
+struct engine_calls {
+  block* (*make)(void* engine);                  ///< a new block
+  void (*destroy)(block*) noexcept;              ///< ends one
+  void (*prepare)(void* engine, block&);         ///< binds orders and begins columns; positions are there
+  std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
+  void (*release)(block&) noexcept;              ///< gives those bytes back
+  void (*settle)(void* engine, block&);          ///< waits until no copy reads what was given back
+  void (*start_copy)(void* engine, block&);      ///< to the device
+  void (*end_copy)(void* engine, block&);        ///< waits for it
+  engine_worker* (*make_worker)();               ///< with the scratch of its stages
+  void (*destroy_worker)(engine_worker*) noexcept;
+  /// Evaluates a grain; the samples of it. `times`: the first one.
+  std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
+                            bool abandoned, bool times) noexcept;
+  void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< all grains are done
+  void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
+  void (*restart_front)(void* engine, std::span<const std::uint64_t>);  ///< it begins there, or anew
+  void (*stop_front)(void* engine) noexcept;                            ///< lets its waiters go
+};
+
+/// What a shell is told when it is made.
+struct engine_setup {
+  run_options options;  ///< `workers` is set
+  feed leading;         ///< which positions the blocks hold
+  std::size_t batches_per_block = 1;
+  std::size_t depth = 2;            ///< blocks in flight
+  bool in_place = false;            ///< blocks are batches, not chunks
+  bool forward = false;             ///< over a source that can only be read forward
+  bool copies = false;              ///< batches go to a device
+  bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
+  bool crowded = false;             ///< threads share processors
+  bool tells_costs = false;         ///< observers are told what each stage took
+  std::vector<std::string> stages;  ///< names of the source and the value stages
+  std::vector<any_observer> observers;
+};
+
+/// Workers, ring, pool and feeds of one run: all that an engine is but the code of its plan, which it reaches
+/// through `engine_calls`. Never moved: workers and batches point at it. One thread at a time is its
+/// consumer.
 ///
-/// A chunk is a run of this rank's *ordinals*: its positions in their order. Chunks may begin at any ordinal,
-/// so that their size is no part of a state. A value, like `direct_feed`.
-template <class Plan>
-class chunk_feed {
-  using parts = plan_parts<Plan>;
-  using in = typename parts::in;
-  static auto make_orders(const Plan& p) {
-    if constexpr (parts::forward)
-      return order_chain<>({}, {});
-    else
-      return make_sample_orders(p);
-  }
-  using orders_type = decltype(make_orders(std::declval<const Plan&>()));
-
+/// Cost: a few indirect calls for each block and one for each grain; nothing for a sample.
+class engine_shell {
  public:
-  using binding = typename orders_type::binding;
-  using placement_type = placement<binding>;
+  /// `made_ring` gives a ring for so many blocks of so many grains.
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, std::uint64_t grain_slots,
+               any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
+               const std::stop_token& token);
+  engine_shell(const engine_shell&) = delete;
+  engine_shell& operator=(const engine_shell&) = delete;
+  /// `stop()` was called.
+  ~engine_shell();
 
-  chunk_feed(const Plan& p, std::uint64_t chunk)
-      : orders_(new const orders_type(make_orders(p))), chunk_(chunk) {
-    if constexpr (in::template has<steps_tag>)
-      fixed_steps_ = detail::at<in::template place<steps_tag>>(p.stages()).count;
-    if (fixed_steps_) {  // batches that a skip leaves out are counted too
-      const auto after = detail::select_between<in::batch, in::count>(p.stages());
-      most_steps_ = after.reaching(*fixed_steps_);
+  /// Makes and starts the workers, and what asks `who` for hints.
+  void start(hinter who);
+
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
+  [[nodiscard]] run_watch& watch() noexcept { return watch_; }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
+  /// Ends all work; the consumer's wait too. Any thread, any number of times.
+  void request_stop() noexcept { ring_.stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
+  /// Ends all work and joins the threads. Consumer only.
+  void stop() noexcept;
+
+  /// Opens what there is room for, so that workers begin before the first batch is asked for.
+  void open_more();
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
+  /// any, is in it.
+  [[nodiscard]] block* next();
+  void give_back(block* b) noexcept { pool_.give_back(b); }
+  /// Gives back a block that the consumer should have had and will not get: the run cannot go on.
+  void give_back_and_stop(block* b) noexcept {
+    give_back(b);
+    request_stop();
+  }
+  /// Drops what was opened and begins again where `move(feed&)` puts the feed; over a forward source where
+  /// `front` says, which a front has saved.
+  template <class Move>
+  void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
+    drop_opened();
+    move(leading_);
+    begin_again(front);
+  }
+  /// Lets the feed read ahead up to this epoch.
+  void limit(std::uint64_t epochs);
+  /// Waits until a block that `next` gave is on its device.
+  void arrive(block& b);
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
+  [[nodiscard]] run_counters counters() const;
+  /// Whether one more block may be made within `memory(bytes)`.
+  [[nodiscard]] bool room_for_another();
+
+  /// The feed whose blocks are opened.
+  [[nodiscard]] const feed& leading() const noexcept { return leading_; }
+  /// The feed that goes on when something is delivered: where the consumer stands.
+  [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
+  [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Blocks in flight, at most; those that the consumer holds included.
+  [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
+  [[nodiscard]] memory_account& account() noexcept { return account_; }
+
+ private:
+  friend struct engine_worker;
+  struct stopper {
+    engine_shell* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  [[nodiscard]] block*& in_ring(std::uint64_t s) noexcept {
+    return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
+  }
+  void prepare(block& b);
+  void drop_opened();
+  void begin_again(std::span<const std::uint64_t> front);
+  [[nodiscard]] bool wait_for(std::uint64_t s);
+  void send_ahead();
+  void start_copy(block& b);
+  void evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept;
+  void finish(engine_worker& w, std::uint64_t s) noexcept;
+  void waiting(engine_worker& w, bool begins) noexcept;
+  static void explain(const void* self, std::string& line);
+
+  const engine_calls* calls_;
+  void* engine_;
+  engine_setup setup_;
+  std::uint64_t grain_slots_;
+  home_process home_;
+  memory_account account_;
+  feed leading_, delivered_feed_;
+  any_ring ring_;
+  std::vector<block*> in_ring_;
+  block_pool pool_;
+  std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t largest_ = 0;  // bytes of a block
+  bool sizes_known_ = false;
+  std::atomic<bool> abandon_{false};
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
+  run_watch watch_;
+  std::uint64_t started_, last_wait_ns_ = 0;
+  stall_clock stall_;
+  std::vector<worker_counts> counts_;
+  std::vector<engine_worker*> workers_;  // the consumer's own where there are no threads
+  read_ahead ahead_;
+  watchdog_thread watchdog_;
+  std::stop_callback<stopper> stop_callback_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/engine_shell.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
+
+PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
+                                           std::uint64_t grain_slots,
+                                           any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
+                                           const std::stop_token& token)
+    : calls_(&calls),
+      engine_(engine),
+      setup_(std::move(setup)),
+      grain_slots_(grain_slots),
+      leading_(setup_.leading),
+      delivered_feed_(leading_),
+      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
+                      (leading_.slots_per_block() * setup_.batches_per_block + grain_slots - 1) / grain_slots,
+                      setup_.crowded ? 0 : 2000)),
+      in_ring_(ring_.blocks()),
+      pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
+      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place,
+             setup_.tells_costs ? setup_.stages.size() : 0),
+      started_(detail::now_ns()),
+      counts_(std::max(1u, *setup_.options.workers)),
+      watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
+      stop_callback_(token, stopper{this}) {}
+
+PENSTOCK_INLINE engine_shell::~engine_shell() {
+  for (engine_worker* const w : workers_) calls_->destroy_worker(w);
+}
+
+PENSTOCK_INLINE void engine_shell::start(hinter who) {
+  const unsigned count = *setup_.options.workers;
+  // What a worker keeps is made here, where an exception has somewhere to go.
+  workers_.reserve(counts_.size());
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i].follow_stages(setup_.stages.size());
+    engine_worker* const w = calls_->make_worker();
+    workers_.push_back(w);
+    w->on_grain = [](ring_work& work, std::uint64_t s, std::uint64_t grain) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->evaluate(me, s, grain);
+    };
+    w->on_block = [](ring_work& work, std::uint64_t s) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->finish(me, s);
+    };
+    w->on_wait = [](ring_work& work, bool begins) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->waiting(me, begins);
+    };
+    w->shell = this;
+    w->counts = &counts_[i];
+    w->costs.resize(setup_.stages.size());
+    w->number = i;
+  }
+  try {
+    for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
+    if (who.self != nullptr && setup_.options.ahead != 0)
+      ahead_.start(leading_, who, watch_, setup_.options.ahead, count != 0);
+    if (count != 0) watchdog_.start(explain, this);
+  } catch (const std::system_error& e) {
+    stop();
+    throw error(errc::io,
+                {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::stop() noexcept {
+  ring_.stop();
+  calls_->stop_front(engine_);
+  ahead_.stop();
+  watchdog_.stop();
+  for (engine_worker* const w : workers_) w->thread.join();
+}
+
+PENSTOCK_INLINE void engine_shell::open_more() {
+  while (opened_ - delivered_ < ring_.blocks() && !stopped() && leading_.more()) {
+    block* b = pool_.take();
+    if (b == nullptr) {
+      if (pool_.made() >= pool_.most() || !room_for_another()) return;
+      b = pool_.make([this] { return calls_->make(engine_); });
     }
-    if constexpr (!parts::forward) {
-      const world part = parts::shard_before_decider ? world_of(p) : world{};
-      mine_ = {.size = orders_->size(),
-               .global = part.size,
-               .world = part.size,
-               .rank = part.rank,
-               // else each world-th position
-               .lanes = parts::batched || parts::decided ? orders_->lanes() : 1,
-               .policy = tail::pad};  // the last positions go to the first ranks, one each
-      mine_.check();
-      local_world_ = part.size;
-      inputs_ = mine_.size / part.size + (part.rank < mine_.size % part.size ? 1 : 0);
-      if constexpr (parts::has_cursor) {
-        const auto& buffer = detail::at<in::cursor>(p.stages());
-        cursor_ = position_buffer(buffer.capacity, buffer.seed);
+    try {
+      calls_->settle(engine_, *b);
+      if (setup_.options.memory && opened_ != delivered_ &&
+          account_.bytes.load(std::memory_order_relaxed) > *setup_.options.memory) {
+        calls_->release(*b);  // batches have grown: with fewer of them then
+        pool_.give_back(b);
+        return;
       }
+      prepare(*b);
+    } catch (...) {
+      give_back_and_stop(b);  // the feed has gone on and would leave this block out
+      throw;
+    }
+    in_ring(opened_) = b;
+    ring_.open(opened_++);
+    ahead_.opened(b->slots);
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::prepare(block& b) {
+  b.clear_failure();
+  b.rows = 0;
+  leading_.prepare(b, setup_.batches_per_block);
+  calls_->prepare(engine_, b);
+  if (setup_.sizes_are_fixed) {
+    largest_ = std::max(largest_, calls_->held(b));
+    sizes_known_ = true;
+  }
+  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(static_cast<std::size_t>(b.slots));
+}
+
+PENSTOCK_INLINE block* engine_shell::next() {
+  open_more();
+  if (delivered_ == opened_) {
+    if (stopped() || !leading_.more()) return nullptr;
+    throw error(errc::argument,
+                {"you hold ", pool_.out(), " of ", pool_.made(),
+                 (setup_.batches_per_block == 1 ? " batches" : " blocks of batches"),
+                 " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
+                 (setup_.options.memory ? " or memory(bytes)" : "")});
+  }
+  if (!wait_for(delivered_)) return nullptr;
+  block* const b = in_ring(delivered_++);
+  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // first batches of a run take more
+  sizes_known_ = true;
+  if (setup_.copies && setup_.in_place) {
+    try {
+      send_ahead();
+    } catch (...) {
+      give_back_and_stop(b);  // what comes next is not what the consumer misses
+      throw;
     }
   }
+  return b;
+}
 
-  [[nodiscard]] const orders_type& orders() const { return *orders_; }
-  [[nodiscard]] std::uint64_t slots_per_block() const { return chunk_; }
-  [[nodiscard]] std::optional<std::uint64_t> fixed_steps() const { return fixed_steps_; }
-  /// This rank's samples per epoch, before deciders.
-  [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
+PENSTOCK_INLINE void engine_shell::drop_opened() {
+  abandon_.store(true, std::memory_order_relaxed);
+  while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
+  abandon_.store(false, std::memory_order_relaxed);
+}
 
-  /// The same, where it is known and has an end.
-  [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const {
-    if (parts::forward || fixed_steps_ || mine_.size >= std::uint64_t{1} << 62) return std::nullopt;
-    return inputs_;
+PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
+  // else the run was stopped, and workers may still be in it
+  if (delivered_ == opened_) calls_->restart_front(engine_, front);
+  delivered_feed_ = leading_;
+  ahead_.restart(leading_);
+}
+
+PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
+  leading_.limit(epochs);
+  ahead_.limit(epochs);
+}
+
+PENSTOCK_INLINE void engine_shell::arrive(block& b) {
+  if (!setup_.copies) return;
+  start_copy(b);
+  const std::uint64_t begin = watch_.now();
+  calls_->end_copy(engine_, b);
+  watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, b);
+}
+
+PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
+  if (b.transferred) return;
+  const std::uint64_t begin = watch_.now();
+  calls_->start_copy(engine_, b);
+  b.transferred = true;
+  watch_.consumer({begin, watch_.now(), activity::copy}, b);
+}
+
+/// Begins to copy batches that are ready and not yet asked for.
+PENSTOCK_INLINE void engine_shell::send_ahead() {
+  for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
+    block& b = *in_ring(s);
+    if (b.what != nullptr) return;
+    start_copy(b);
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
+  samples_ += samples;
+  bytes_ += bytes;
+  ++batches_;
+}
+
+PENSTOCK_INLINE run_counters engine_shell::counters() const {
+  run_counters all;
+  all.samples = samples_;
+  all.bytes = bytes_;
+  all.batches = batches_;
+  all.workers = *setup_.options.workers;
+  all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
+  all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
+  all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
+  add_worker_counts(all, counts_, setup_.stages);
+  return all;
+}
+
+PENSTOCK_INLINE bool engine_shell::room_for_another() {
+  const std::size_t made = pool_.made();
+  const auto& most = setup_.options.memory;
+  if (!most || made == 0) return true;
+  if (!sizes_known_) return false;  // they show with the first batch
+  const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
+  // a longer batch makes its memory grow by so much
+  const std::uint64_t one = largest_ + (setup_.sizes_are_fixed ? 0 : largest_ / 4);
+  return one <= *most / (made + 1) && held + one <= *most;
+}
+
+PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
+  if (*setup_.options.workers == 0) {
+    ring_.serve_here(*workers_[0], s);
+    return !stopped();
+  }
+  if (ring_.is_ready(s)) return !stopped();
+  const std::uint64_t begin = detail::now_ns();
+  watchdog_.begin_wait();
+  stall_.begin(begin);
+  // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
+  // the blocks: it lets the workers run until most of those that are open are there.
+  if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+    const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
+    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+  }
+  const bool ready = ring_.wait_ready(s);
+  watchdog_.end_wait();
+  last_wait_ns_ = detail::now_ns();
+  stall_.end(last_wait_ns_);
+  watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
+  return ready;
+}
+
+PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
+  const std::uint64_t now = detail::now_ns();
+  if (begins) {
+    w.room = {now, stall_.at(now)};
+    return;
+  }
+  w.counts->add_room(w.room, now, stall_);
+  watch_.worker(w.number, {w.room.since, now, activity::wait_for_room});
+}
+
+PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
+  block& b = *in_ring(s);
+  const bool abandoned = abandon_.load(std::memory_order_relaxed);
+  if (abandoned && !setup_.forward) return;
+  const std::uint64_t begin = detail::now_ns();
+  const bool times = watch_.times_all_grains() || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+  const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
+  const std::uint64_t end = detail::now_ns();
+  w.counts->add(samples, end - begin);
+  if (times) {
+    calls_->costs(w, w.costs);
+    w.counts->publish(w.costs);
+  }
+  watch_.grain(w.number, w.costs, b, grain * grain_slots_, grain_slots_, samples,
+               {begin, end, activity::evaluate, 0, s});
+}
+
+PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {
+  if (setup_.in_place && !abandon_.load(std::memory_order_relaxed)) calls_->finish(engine_, w, *in_ring(s));
+}
+
+PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
+  const auto& me = *static_cast<const engine_shell*>(self);
+  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to begin it");
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/evaluator.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
+/// block's columns.
+///
+/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
+/// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
+/// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
+/// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
+/// failure has left is entered again behind the bad sample, which is noted in the block.
+template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+class evaluator {
+ public:
+  using worker = typename Chain::worker;
+
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
+
+  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
+  template <class Counts>
+  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+                   std::uint64_t last, bool times) const noexcept {
+    in_place rows{p, w, first};
+    write(rows, part, counts, last, times, [](std::uint64_t) {});
+  }
+  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
+  template <class Counts>
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
+    append_all(p, w, counts, times, [](std::uint64_t) {});
+  }
+  /// The same for a chunk of samples that a forward source gave.
+  template <class Item, class Counts>
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
+                   bool times) const noexcept {
+    append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
+      root.item = all + slot;
+    });
   }
 
-  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  [[nodiscard]] std::uint64_t pass() const { return pass_; }
-  [[nodiscard]] std::uint64_t ordinal() const { return ordinal_; }
-  [[nodiscard]] const position_buffer& cursor() const { return cursor_; }
-  void limit(std::uint64_t epochs) { limit_ = epochs; }
-  [[nodiscard]] std::uint64_t limit() const { return limit_; }
-  [[nodiscard]] bool more() const { return epoch_ < limit_; }
-
-  /// How many of this rank's ordinals stand at positions below `index`; for loops without batches.
-  [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const {
-    const std::uint64_t whole = index / local_world_ + (mine_.rank < index % local_world_ ? 1 : 0);
-    return std::min(whole, inputs_);
-  }
-
-  void seek(std::uint64_t epoch, std::uint64_t pass, std::uint64_t ordinal) {
-    epoch_ = epoch;
-    pass_ = pass;
-    ordinal_ = ordinal;
-    fresh_ = true;
-  }
-  /// What is wrong with a state, or nothing: whether it can be one of this plan.
-  [[nodiscard]] std::string_view wrong_with(const state& s) const {
-    if (fixed_steps_ ? s.step > most_steps_ : s.pass != 0) return "it has more steps or passes than an epoch";
-    if (s.rows > s.survivors) return "it counts more rows in part than in all";
-    const bool same_world = parts::batched || parts::decided || s.world == local_world_;
-    if (s.front.empty() ? parts::forward && s.ordinal != 0 : !parts::forward)
-      return "where the source stands does not go with its samples";
-    if (parts::forward) return {};  // nobody knows how many there are
-    if (same_world ? s.ordinal > inputs_ : s.ordinal > mine_.size || s.rows > mine_.size)
-      return "it has more samples than the data";
-    if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
-    if constexpr (parts::has_cursor) {
-      const std::uint64_t each = parts::shard_before_cursor ? 1 : local_world_;
-      if (s.given == std::min(s.ordinal * each, cursor_inputs()) &&
-          cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
-        return {};
-    }
-    return "what its shuffle_buffer holds does not go with its samples";
-  }
-  void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held) {
-    cursor_.restore(source_epoch(), cursor_inputs(), taken, given, std::move(held));
-    fresh_ = false;
-  }
-
-  void prepare(placement_type& p, std::size_t /*most*/) {
-    p.parts.assign(1, {});
-    p.epoch = source_epoch();
-    p.listed = false;
-    p.last = false;
-    batch_part& part = p.parts[0];
-    part.delivered = {epoch_, ordinal_};
-    if constexpr (parts::forward) {
-      p.slots = part.slots = chunk_;  // how many there are is known when they are pulled
-      part.view = step_view(ordinal_, chunk_, 1, 0, chunk_, chunk_);
-      ordinal_ += chunk_;
-    } else {
-      const std::uint64_t count = std::min(chunk_, inputs_ - std::min(inputs_, ordinal_));
-      p.slots = part.slots = part.valid = count;
-      p.last = ordinal_ + count >= inputs_;
-      p.indices.clear();
-      if constexpr (parts::has_cursor) {
-        p.listed = true;
-        draw(count, &p.indices);
-        bind_listed(p);
-      } else if (local_world_ == 1 && mine_.lanes == 1) {
-        part.view = step_view(ordinal_, count, 1, 0, count, count);
-        orders_->rebind(p.binding, p.epoch, ordinal_, ordinal_ + count);
-      } else {
-        p.listed = true;
-        for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(mine_.at(ordinal_ + i)[0]);
-        bind_listed(p);
+  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
+  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
+    try {
+      throw;
+    } catch (error& e) {
+      try {
+        e.at_position({p.epoch, index});
+        p.fail(row, std::current_exception());
+      } catch (...) {  // memory is short: without the position then
+        p.fail(row, std::make_exception_ptr(e));
       }
-      go_on(count);
+    } catch (...) {
+      p.fail(row, std::current_exception());
     }
   }
 
-  /// Goes on by `count` ordinals of one chunk, without looking.
-  void advance(std::uint64_t count) {
-    if constexpr (parts::has_cursor && !parts::forward) draw(count, nullptr);
-    go_on(count);
+  /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
+  /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
+  /// a worker, another one takes its place.
+  static void finish_columns(Block& p, const batch_part& part) noexcept {
+    if constexpr (Bad::tolerates) {
+      finish_tolerantly(p, part, [&](bad_slot& one) {
+        p.columns.blank(static_cast<std::size_t>(one.row));
+        one.substitute.reset();
+        one.hole = true;
+      });
+      return;
+    }
+    try {
+      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                       static_cast<std::size_t>(part.valid));
+    } catch (const slot_error& e) {
+      slot_error found = e;
+      p.columns.choose_lead(static_cast<std::size_t>(part.valid));  // an odd first one is not the measure
+      try {
+        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                         static_cast<std::size_t>(part.valid), true);
+      } catch (const slot_error& better) {
+        found = better;
+      } catch (...) {  // memory is short: the first one then
+      }
+      try {
+        throw std::move(found.what);
+      } catch (...) {
+        note_failure(p, found.slot, p.index(found.slot));
+      }
+    } catch (...) {
+      p.fail(part.first, std::current_exception());
+    }
   }
-  /// Leaves the epoch (or, with `steps`, the pass) where it is and begins the next one.
-  void next_pass() { seek(fixed_steps_ ? epoch_ : epoch_ + 1, fixed_steps_ ? pass_ + 1 : 0, 0); }
-  void settle() {
-    if constexpr (parts::has_cursor && !parts::forward) begin_if_fresh();
+  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
+    if constexpr (Bad::replaces)
+      finish_tolerantly(p, part, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
+    else
+      finish_columns(p, part);
   }
 
  private:
-  [[nodiscard]] std::uint64_t source_epoch() const { return epoch_ + (pass_ << 32); }
-  [[nodiscard]] std::uint64_t cursor_inputs() const {
-    return parts::shard_before_cursor ? inputs_ : mine_.size;
-  }
+  /// Where samples go whose rows are known: each to the row of its slot.
+  struct in_place {
+    static constexpr bool makes_holes = true, one_each = true;
+    Block& p;
+    worker& w;
+    std::uint64_t slot;
 
-  void bind_listed(placement_type& p) {
-    if (p.indices.empty()) return;
-    const auto [low, high] = std::minmax_element(p.indices.begin(), p.indices.end());
-    orders_->rebind(p.binding, p.epoch, *low, *high + 1);
-  }
-  void go_on(std::uint64_t count) {
-    ordinal_ += count;
-    if (!parts::forward && ordinal_ >= inputs_) next_pass();  // nobody knows how many a forward source has
-  }
-  void begin_if_fresh() {
-    if (!fresh_) return;
-    cursor_.begin(source_epoch(), cursor_inputs());
-    fresh_ = false;
-    for (std::uint64_t i = 0; i < ordinal_; ++i) draw_one();
-  }
-  void draw(std::uint64_t count, std::vector<std::uint64_t>* indices) {
-    begin_if_fresh();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t index = draw_one();
-      if (indices != nullptr) indices->push_back(index);
+    template <class V>
+    void operator()(V&& value) const {
+      p.columns.write(static_cast<std::size_t>(slot), std::forward<V>(value));
     }
-  }
-  /// The next position index of this rank.
-  std::uint64_t draw_one() {
-    if constexpr (parts::shard_before_cursor) {
-      return mine_.at(cursor_.next())[0];
-    } else {
-      std::uint64_t found = 0;
-      for (std::uint64_t rank = 0; rank < local_world_ && !cursor_.empty(); ++rank) {
-        const std::uint64_t ordinal = cursor_.next();
-        if (rank == mine_.rank) found = ordinal;
+    [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
+    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(slot)); }
+    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(slot)); }
+
+    /// What a loop over many slots needs, to be kept in registers.
+    struct writer {
+      decltype(Block::columns)& columns;
+      template <class V>
+      void write(std::uint64_t to, V&& value) const {
+        columns.write(static_cast<std::size_t>(to), std::forward<V>(value));
       }
-      return found;
+    };
+    [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
+    void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
+  };
+  /// Where samples go of which each makes as many rows as it makes: one after another. Makes room where a
+  /// stage made several of one.
+  struct appended {
+    static constexpr bool makes_holes = false, one_each = !Chain::has_parts;
+    Block& p;
+    worker& w;
+    std::uint64_t slot, count, room;
+
+    template <class V>
+    void operator()(V&& value) {
+      if (count == room) grow();
+      begin_at(count).write(slot, std::forward<V>(value));
+      ++count;
+    }
+    void grow() {
+      room = std::max<std::uint64_t>(16, room * 2);
+      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
+      p.sources.resize(static_cast<std::size_t>(room));
+    }
+    [[nodiscard]] std::uint64_t row() const noexcept { return count; }
+    void take_back() noexcept {
+      for (; count != 0 && p.sources[static_cast<std::size_t>(count - 1)] == slot; --count)
+        p.columns.unwrite(static_cast<std::size_t>(count - 1));
+    }
+
+    /// The same: where each sample makes one row at most, there is always room for it.
+    struct writer {
+      decltype(Block::columns)& columns;
+      std::uint32_t* const sources;
+      std::uint64_t count;
+      template <class V>
+      void write(std::uint64_t from, V&& value) {
+        columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+        sources[count] = static_cast<std::uint32_t>(from);
+        ++count;
+      }
+    };
+    [[nodiscard]] writer begin() const noexcept { return begin_at(count); }
+    [[nodiscard]] writer begin_at(std::uint64_t row) const noexcept {
+      return {p.columns, p.sources.data(), row};
+    }
+    void end(const writer& done, std::uint64_t reached) noexcept {
+      count = done.count;
+      slot = reached;
+    }
+  };
+
+  /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
+  /// the failure is.
+  template <class Rows>
+  bool go_on_without(position at, Rows& rows) const noexcept {
+    if constexpr (Bad::tolerates) {
+      try {
+        try {
+          throw;
+        } catch (error& e) {
+          if (!depends_on_bytes(e.code())) throw;
+          e.at_position(at);
+          rows.take_back();
+          bad_slot one{rows.row(), at, e};
+          if constexpr (Bad::replaces) {
+            find_substitute(one, rows);
+          } else if constexpr (Rows::makes_holes) {
+            rows.leave_empty();
+            one.hole = true;
+          }
+          rows.p.note_bad(one);
+          return true;
+        }
+      } catch (...) {
+        note_failure(rows.p, rows.row(), at.index);
+      }
+    } else {
+      note_failure(rows.p, rows.row(), at.index);
+    }
+    return false;
+  }
+
+  /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
+  template <class Rows>
+  void find_substitute(bad_slot& one, Rows&& rows) const {
+    one.substitute.reset();
+    do {
+      rows.take_back();
+      if (one.tries == Bad::most)
+        throw detail::error_like(
+            one.what, {"bad_samples::replace: ", one.tries,
+                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
+                       one.what.message()});
+      if (bad_.orders->size() < 2)
+        throw detail::error_like(
+            one.what,
+            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
+      const position drawn = bad_.draw(one.at, one.tries++);
+      detail::innermost(rows.w).stand_at(bad_.orders->sample_at(drawn));
+      try {
+        chain_.evaluate(one.at, rows.w, rows, looked_up{});
+        one.substitute = drawn;
+      } catch (const error& e) {
+        if (!depends_on_bytes(e.code())) throw;
+      }
+    } while (!one.substitute);
+  }
+
+  /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
+  /// others.
+  template <class Settle>
+  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
+    bool led = false;
+    while (true) {
+      try {
+        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
+                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
+        return;
+      } catch (slot_error& e) {
+        if (!std::exchange(led, true)) {
+          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
+          continue;
+        }
+        try {
+          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
+                                             : position{p.epoch, p.index(e.slot)};
+          e.what.at_position(at);
+          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
+            settle(*known);
+          } else {
+            bad_slot one{e.slot, at, e.what};
+            settle(one);
+            p.note_bad(one);
+          }
+        } catch (...) {
+          return note_failure(p, e.slot, p.index(e.slot));
+        }
+      } catch (...) {
+        return p.fail(part.first, std::current_exception());
+      }
     }
   }
 
-  std::shared_ptr<const orders_type> orders_;
-  std::uint64_t chunk_;
-  cut mine_;
-  std::uint64_t local_world_ = 1, inputs_ = 0;
-  std::optional<std::uint64_t> fixed_steps_;
-  std::uint64_t most_steps_ = 0;
-  std::uint64_t epoch_ = 0, pass_ = 0, ordinal_ = 0, limit_ = 1;
-  position_buffer cursor_;
-  bool fresh_ = true;
+  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain finds it.
+  template <class Counts, class Bring>
+  void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
+    // room for a row per slot; the vector keeps what it had
+    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
+    write(rows, p.parts[0], counts, p.parts[0].valid, times, bring);
+    p.rows = rows.count;
+  }
+
+  /// Evaluates the slots up to `last` of a part to `rows`, which stands at the first of them; `bring` as
+  /// above. With `times` the first one is timed.
+  template <class Rows, class Counts, class Bring>
+  void write(Rows& rows, const batch_part& part, Counts& counts, std::uint64_t last, bool times,
+             Bring bring) const noexcept {
+    Block& p = rows.p;
+    const auto index_of = [&](std::uint64_t slot) {
+      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : part.view[slot - part.first];
+    };
+    const auto one = [&](auto timing) {
+      const std::uint64_t index = index_of(rows.slot);
+      bring(rows.slot);
+      counts.begin_run(index, 1);
+      chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
+      ++rows.slot;
+    };
+    bool again = false;
+    do {
+      try {
+        if (times && rows.slot < last) one(timed{});
+        while (rows.slot < last && !ring_.stopped()) {
+          if constexpr (Light && Rows::one_each) {
+            const std::uint64_t count = std::min(last - rows.slot, counts.run);
+            counts.begin_run(index_of(rows.slot), count);
+            write_light(rows, part, rows.slot + count, bring);
+          } else {
+            one(untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without({p.epoch, index_of(rows.slot)}, rows);
+        ++rows.slot;
+        times = false;
+      }
+    } while (Bad::tolerates && again);
+  }
+
+  /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
+  /// where the loop has come to, also when something is thrown.
+  template <class Rows, class Bring>
+  void write_light(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
+    Block& p = rows.p;
+    worker& w = rows.w;
+    const step_view view = part.view;
+    const std::uint64_t epoch = p.epoch, base = part.first;
+    auto into = rows.begin();
+    std::uint64_t at = rows.slot;
+    const auto loop = [&](auto index_of) {
+      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
+        for (; at < end; ++at) {
+          bring(at);
+          chain_.evaluate(
+              {epoch, index_of(at)}, w,
+              [&into, at]<class V>(V&& value) { into.write(at, std::forward<V>(value)); }, timing);
+        }
+      };
+      if constexpr (Ordered) {
+        while (at < last) {
+          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
+          chain_.look_up(at, n, w, index_of);
+          evaluate_until(at + n, looked_up{});
+        }
+      } else {
+        evaluate_until(last, untimed{});
+      }
+    };
+    try {
+      if (p.listed)
+        loop([indices = p.indices.data()](std::uint64_t slot) { return indices[slot]; });
+      else if (view.contiguous())
+        loop([shift = view[0] - base](std::uint64_t slot) { return slot + shift; });
+      else
+        loop([&view, base](std::uint64_t slot) { return view[slot - base]; });
+    } catch (...) {
+      rows.end(into, at);
+      throw;
+    }
+    rows.end(into, at);
+  }
+
+  Chain chain_;
+  const Ring& ring_;
+  [[no_unique_address]] Bad bad_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/machine.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
+[[nodiscard]] unsigned usable_processors();
+
+/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
+/// one for the training loop, at least one.
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/machine.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+PENSTOCK_INLINE double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
+  return share > 1 ? share - 1 : 1;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/sizes.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Bytes that an element takes in the slots of a batch, as far as its type tells; 0 where it does not.
+template <class V>
+inline constexpr std::uint64_t slot_bytes_of = [] {
+  using stored_type = stored<std::remove_cvref_t<V>>;
+  if constexpr (stored_type::shape == shape_class::fixed)
+    return std::uint64_t{sizeof(typename stored_type::type)} * stored_type::elements;
+  else
+    return std::uint64_t{0};
+}();
+template <class... Fields>
+inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
+    (slot_bytes_of<typename Fields::type> + ... + std::uint64_t{0});
+
+/// Whether a value is numbers that are there: of a size that its type tells, and finished.
+template <class V>
+inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
+
+}  // namespace detail
+
+/// Plans that make plain numbers of plain numbers: a sample costs so little that blocks, grains and loops are
+/// made for many at once. What is announced as unfinished is never plain, however small its handle is.
+template <class Plan>
+inline constexpr bool plain_plan =
+    detail::plain_values<typename plan_parts<Plan>::element> &&
+    detail::plain_values<std::remove_cvref_t<typename Plan::source_type::element>>;
+
+/// The facts about a plan, its device and its machine that the sizes of a run follow from.
+struct size_facts {
+  bool direct = false;             ///< batches whose slots are known before anything is evaluated
+  bool plain = false;              ///< see `plain_plan`
+  bool batch_by_chunk = false;     ///< over a forward source, with nothing between chunks and batches
+  bool copies = false;             ///< batches are copied to a device
+  bool crowded = false;            ///< threads share processors
+  std::uint64_t slot_bytes = 0;    ///< that a sample takes in a batch; 0 where its type does not tell
+  std::uint64_t sample_bytes = 0;  ///< of a sample as the source knows it; 0 where it does not
+  std::uint64_t batch_size = 0;    ///< of this rank; 0 without `batch`
+};
+
+/// Fills in the facts that a plan and the reader of its source tell.
+template <class Plan>
+[[nodiscard]] size_facts size_facts_of(
+    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+  using parts = plan_parts<Plan>;
+  size_facts facts;
+  facts.direct = parts::direct;
+  facts.plain = plain_plan<Plan>;
+  facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
+  facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
+  if constexpr (parts::batched) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+  if constexpr (requires { reader->bytes_per_sample(); }) {
+    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
+  }
+  return facts;
+}
+
+/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
+/// decides how fast a run is, never what it gives. Everything is measured in the bytes that will stand in the
+/// slots, not in the size of the handles that travel there.
+class run_sizes {
+ public:
+  run_sizes(const run_options& options, const size_facts& facts) noexcept
+      : options_(options), facts_(facts) {}
+
+  /// Batches of one block: one, but for small batches of plain numbers, where handing over costs more than
+  /// evaluating. `slots`: of one batch.
+  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each. `slots`: of one block.
+  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
+  /// Slots that a worker takes at a time: some 32 KB, one where samples are large, a few where nothing is
+  /// known. A chunk is taken whole. `slots`: of one block.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
+  /// Slots of a chunk.
+  [[nodiscard]] std::uint64_t chunk() const noexcept;
+
+ private:
+  /// Slots of a plain plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t plain_slots() const noexcept;
+  /// Slots that make up so many bytes, at least one and at most `most`; `unknown` where samples show their
+  /// size only when they are read.
+  [[nodiscard]] std::uint64_t slots_in(std::uint64_t bytes, std::uint64_t most,
+                                       std::uint64_t unknown) const noexcept;
+
+  run_options options_;
+  size_facts facts_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/sizes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
+  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
+}
+
+PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
+  if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+  const unsigned workers = options_.workers.value_or(1);
+  if (workers == 0) return 2;
+  const std::size_t few = std::max(4u, workers + 3);
+  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
+                                                     262'144 / std::max<std::uint64_t>(1, slots);
+  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
+  if (!facts_.direct) return slots;
+  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
+  if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
+  if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
+  return slots_in(65'536, 64, 16);
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
+  const bool alone = options_.workers.value_or(1) == 0;
+  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
+                                                  std::uint64_t unknown) const noexcept {
+  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
+  if (facts_.sample_bytes == 0) most = unknown;  // what it takes to make a slot may be far more than the slot
+  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -9636,460 +10660,255 @@ class chunk_feed {
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
 
-/// Workers, ring, pool and feed of one run. Never moved: workers and batches point at it. One thread at a
-/// time is its consumer.
+namespace detail {
+
+/// What an engine has before its shell: the plan, what it opened, and how large its pieces are.
 template <class Plan>
-class engine {
+struct engine_basis {
   using parts = plan_parts<Plan>;
-
- public:
-  using device_type = typename detail::device_of<Plan>::type;
+  using device_type = typename device_of<Plan>::type;
   using session_type = typename device_type::session;
-  using feed_type = std::conditional_t<parts::direct, direct_feed<Plan>, chunk_feed<Plan>>;
-  using binding = typename feed_type::binding;
-  using source_element = typename Plan::source_type::element;
   using reader_type = typename Plan::source_type::reader;
-  using node_type =
-      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
-  using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
-  using columns_type = columns_of<Plan, session_type>;
-  using bad_type = detail::bad_of<Plan, std::remove_cvref_t<decltype(std::declval<feed_type&>().orders())>>;
-  using payload_type = payload<columns_type, binding, typename session_type::transfer,
-                               std::conditional_t<parts::tolerant, bad_slots, no_bad_slots>>;
+  using orders_type = sample_orders_of<Plan>;
 
-  static constexpr bool light = light_plan<Plan>;
-  static constexpr bool ordered = !parts::forward &&
-                                  !std::is_same_v<binding, typename order_chain<>::binding> &&
-                                  !std::is_same_v<binding, no_binding>;
-  using ring_type = typename detail::ring_of<typename parts::stages>::type;
-  using evaluator_type =
-      evaluator<chain_type, payload_type, ring_type, light, ordered, typename bad_type::type>;
-
-  engine(const Plan& p, run_options options, const std::stop_token& token)
+  engine_basis(const Plan& p, const run_options& options)
       : plan_(p),
-        options_(resolve(p, options)),
-        device_(detail::device_of<Plan>::get(p).connect()),
+        device_(device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
-        crowded_(*options_.workers != 0 && *options_.workers + 1 > usable_processors()),
-        feed_(make_feed(p)),
-        trail_(feed_),
-        parts_per_block_(sizes().batches_per_block(feed_.slots_per_block())),
-        grain_slots_(sizes().grain(block_slots())),
-        depth_(sizes().depth(block_slots())),
-        ring_(*options_.workers == 0 ? 1 : depth_, (block_slots() + grain_slots_ - 1) / grain_slots_,
-              crowded_ ? 0 : 2000),
-        evaluator_(make_chain(p, make_node(), *options_.seed), ring_,
-                   bad_type::make(feed_.orders(), *options_.seed)),
-        front_(detail::front_of<Plan>::make(p), ring_.blocks()),
-        in_ring_(ring_.blocks()),
-        pool_(depth_ + (parts::direct ? 0 : 1)),
-        watch_(p, *options_.workers, hints && options_.ahead != 0),
-        started_(detail::now_ns()),
-        counts_(std::max(1u, *options_.workers)),
-        watchdog_(std::chrono::milliseconds(options_.watchdog_ms)),
-        stop_callback_(token, stopper{this}) {
-    start_threads();
-  }
-  engine(const engine&) = delete;
-  engine& operator=(const engine&) = delete;
-  ~engine() { stop(); }
-
-  [[nodiscard]] run_watch<Plan>& watch() noexcept { return watch_; }
-  /// The process that has the threads.
-  [[nodiscard]] const home_process& home() const noexcept { return home_; }
-  /// Ends all work; the consumer's wait too. Any thread, any number of times.
-  void request_stop() noexcept { ring_.stop(); }
-  [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
-  /// Ends all work and joins the threads. Consumer only.
-  void stop() noexcept {
-    ring_.stop();
-    front_.stop();
-    if constexpr (hints) ahead_.stop();
-    watchdog_.stop();
-    for (std::size_t i = 0; works_ && i < counts_.size(); ++i) works_[i].thread.join();
+        orders_(make_sample_orders(p)) {
+    begin_with_.options = options;
+    if (!begin_with_.options.workers) begin_with_.options.workers = default_workers(world_of(p).local_size);
+    const unsigned workers = *begin_with_.options.workers;
+    begin_with_.crowded = workers != 0 && workers + 1 > usable_processors();
+    size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
+    facts.copies = begin_with_.copies = session_type::copies;
+    facts.crowded = begin_with_.crowded;
+    const run_sizes sizes(begin_with_.options, facts);
+    begin_with_.leading = feed(make_feed_facts(p, orders_, sizes.chunk()));
+    begin_with_.batches_per_block = sizes.batches_per_block(begin_with_.leading.slots_per_block());
+    const std::uint64_t slots = begin_with_.leading.slots_per_block() * begin_with_.batches_per_block;
+    grain_ = sizes.grain(slots);
+    begin_with_.depth = sizes.depth(slots);
+    begin_with_.in_place = parts::direct;
+    begin_with_.forward = parts::forward;
+    begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
+    begin_with_.stages = names_of_stages(p);
+    begin_with_.observers =
+        observers_of(p, workers, !parts::forward && takes_hints<reader_type> && options.ahead != 0);
   }
 
-  /// Opens what there is room for, so that workers begin before the first batch is asked for.
-  void open_more() {
-    while (opened_ - delivered_ < ring_.blocks() && !stopped() && feed_.more()) {
-      payload_type* p = pool_.take();
-      if (p == nullptr) {
-        if (pool_.made() >= pool_.most() || !room_for_another()) return;
-        p = pool_.make(device_, account_);
-      }
-      try {
-        detail::settle(device_, *p);
-        if (options_.memory && opened_ != delivered_ &&
-            account_.bytes.load(std::memory_order_relaxed) > *options_.memory) {
-          p->columns.release();  // batches have grown: with fewer of them then
-          pool_.give_back(p);
-          return;
-        }
-        prepare(*p);
-      } catch (...) {
-        lose(p);  // the feed has gone on and would leave this block out
-        throw;
-      }
-      in_ring_[place(opened_)] = p;
-      ring_.open(opened_++);
-      if constexpr (hints) ahead_.opened(p->slots);
-    }
-  }
-
-  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
-  /// any, is in it.
-  payload_type* next() {
-    open_more();
-    if (delivered_ == opened_) {
-      if (stopped() || !feed_.more()) return nullptr;
-      throw error(errc::argument,
-                  {"you hold ", pool_.out(), " of ", pool_.made(),
-                   (parts_per_block_ == 1 ? " batches" : " blocks of batches"),
-                   " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
-                   (options_.memory ? " or memory(bytes)" : "")});
-    }
-    if (!wait_for(delivered_)) return nullptr;
-    payload_type* p = in_ring_[place(delivered_++)];
-    largest_ = std::max(p->columns.held(), largest_ - largest_ / 8);  // first batches of a run take more
-    sizes_known_ = true;
-    if constexpr (session_type::copies && parts::direct) {
-      try {
-        send_ahead();
-      } catch (...) {
-        lose(p);  // what comes next is not what the consumer misses
-        throw;
-      }
-    }
-    return p;
-  }
-  void give_back(payload_type* p) noexcept { pool_.give_back(p); }
-  /// The same for one whose turn is past and which the consumer did not get: the run cannot go on.
-  void lose(payload_type* p) noexcept { give_back(p), request_stop(); }
-
-  /// Drops what was opened, and begins again where `seek(feed)` puts the feed, and `front` the source's.
-  template <class F>
-  void reposition(F&& seek, std::span<const std::uint64_t> front = {}) {
-    abandon_.store(true, std::memory_order_relaxed);
-    while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring_[place(delivered_++)]);
-    abandon_.store(false, std::memory_order_relaxed);
-    seek(feed_);
-    // else the run was stopped, and workers may still be in it
-    if (delivered_ == opened_) front_.restart(front);
-    trail_ = feed_;
-    if constexpr (hints) ahead_.restart(feed_);
-  }
-  /// Lets the feed read ahead up to this epoch.
-  void limit(std::uint64_t epochs) {
-    feed_.limit(epochs);
-    if constexpr (hints) ahead_.limit(epochs);
-  }
-
-  /// Waits until a block that `next` gave is on its device.
-  void arrive(payload_type& p) {
-    if constexpr (session_type::copies) {
-      send(p);
-      const std::uint64_t begin = watch_.now();
-      device_.wait(p.transfer);
-      watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, p);
-    }
-  }
-  /// Remembers the shapes that were found, for batches to come.
-  void learn_from(const payload_type& p) noexcept { shapes_ = p.columns.shapes(); }
-  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
-    samples_ += samples;
-    bytes_ += bytes;
-    ++batches_;
-  }
-  [[nodiscard]] run_counters counters() const {
-    run_counters all;
-    all.samples = samples_;
-    all.bytes = bytes_;
-    all.batches = batches_;
-    all.workers = *options_.workers;
-    all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-    all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
-    all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
-    add_worker_counts(all, counts_, plan_);
-    return all;
-  }
-
-  [[nodiscard]] feed_type& feed() noexcept { return feed_; }
-  [[nodiscard]] const feed_type& feed() const noexcept { return feed_; }
-  [[nodiscard]] feed_type& trail() noexcept { return trail_; }
-  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
-  [[nodiscard]] const run_options& options() const noexcept { return options_; }
-  /// Blocks in flight, at most; those that the consumer holds included.
-  [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
-  [[nodiscard]] session_type& device() noexcept { return device_; }
-  [[nodiscard]] memory_account& account() noexcept { return account_; }
-  [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
-  [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return reader_; }
-
- private:
-  static constexpr bool hints = !parts::forward && takes_hints<reader_type>;
-  static constexpr std::size_t stage_count = chain_type::depth + 1;
-  static constexpr std::uint64_t after_all_rows = payload_type::no_slot - 1;  // the source itself failed
-  static constexpr const char* idle = parts::forward ? "the source's next sample" : "a worker to begin it";
-  using counts_type = worker_counts<stage_count>;
-
-  struct stopper {
-    engine* self;
-    void operator()() const noexcept { self->request_stop(); }
-  };
-
-  /// What the ring asks of one worker.
-  struct alignas(64) work {
-    engine* self = nullptr;
-    counts_type* counts = nullptr;
-    typename chain_type::worker scratch{};
-    room_wait room{};
-    joined_thread thread{};
-
-    void serve() noexcept { self->ring_.serve(*this); }
-    void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { self->evaluate(*this, s, grain); }
-    void finish(std::uint64_t s) noexcept { self->finish(*this, s); }
-    void waiting(bool begins) noexcept {
-      if (!begins) return self->has_room(*this);
-      room.since = detail::now_ns();
-      room.stalled = self->stall_.at(room.since);
-    }
-  };
-
-  static run_options resolve(const Plan& p, run_options options) {
-    if (!options.workers) options.workers = default_workers(world_of(p).local_size);
-    return options;
-  }
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
     else
       return p.source().open();
   }
-  feed_type make_feed(const Plan& p) const {
-    if constexpr (parts::direct)
-      return feed_type(p);
-    else
-      return feed_type(p, sizes().chunk(p));
+
+  Plan plan_;
+  session_type device_;
+  std::optional<reader_type> reader_;
+  orders_type orders_;
+  engine_setup begin_with_;
+  std::uint64_t grain_ = 1;
+};
+
+}  // namespace detail
+
+/// The code of a plan in an engine: how its blocks are made, prepared and filled. Everything else is the
+/// shell's.
+///
+/// What runs for each sample is in here, in the plan's own types; the shell calls it once for a grain.
+template <class Plan>
+class engine : detail::engine_basis<Plan>, public engine_shell {
+  using basis = detail::engine_basis<Plan>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using session_type = typename basis::session_type;
+  using reader_type = typename basis::reader_type;
+  using orders_type = typename basis::orders_type;
+  using binding = typename orders_type::binding;
+  using source_element = typename Plan::source_type::element;
+  using node_type =
+      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
+  using columns_type = columns_of<Plan>;
+  using bad_type = detail::bad_of<Plan, orders_type>;
+  using block_type = block_of<columns_type, binding, typename session_type::transfer>;
+
+  static constexpr bool plain = plain_plan<Plan>;
+  /// Whether there is arithmetic between a position and its sample.
+  static constexpr bool ordered =
+      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
+  using evaluator_type =
+      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
+
+  engine(const Plan& p, const run_options& options, const std::stop_token& token)
+      : basis(p, options),
+        engine_shell(calls, this, std::move(this->begin_with_), this->grain_,
+                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
+        evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
+                   bad_type::make(this->orders_, *this->options().seed)),
+        front_(detail::front_of<Plan>::make(p), this->depth()) {
+    start(hints());
   }
+  ~engine() { stop(); }
+
+  /// As in the shell, in the plan's type.
+  [[nodiscard]] block_type* next() { return static_cast<block_type*>(engine_shell::next()); }
+  /// A block of the run's own kind that is no part of the ring, and no more than its memory to begin with.
+  [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
+  static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
+
+  /// Remembers the shapes that were found, for batches to come.
+  void learn_from(const block_type& b) noexcept { shapes_ = b.columns.shapes(); }
+  [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
+  /// Waits until no copy reads the memory of a block that was given back.
+  void settle(block_type& b) {
+    if constexpr (requires { device_session().reuse(b.transfer); }) {
+      if (b.transferred) device_session().reuse(b.transfer);
+    }
+    b.transferred = false;
+  }
+
+  [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
+  [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
+  [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
+  /// The order of the samples, from the last order stage before batch and deciders to the source.
+  [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
+
+ private:
+  static constexpr std::uint64_t after_all_rows = block::no_slot - 1;  // the source itself failed
+
+  /// What one worker keeps.
+  struct plan_worker : engine_worker {
+    typename chain_type::worker scratch{};
+  };
+
+  static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
+  static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
+  static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
+
+  static constexpr engine_calls calls{
+      .make = [](void* e) -> block* { return self(e).make_block(); },
+      .destroy = destroy_block,
+      .prepare = [](void* e, block& b) { self(e).begin(own(b)); },
+      .held = [](const block& b) noexcept { return static_cast<const block_type&>(b).columns.held(); },
+      .release = [](block& b) noexcept { own(b).columns.release(); },
+      .settle = [](void* e, block& b) { self(e).settle(own(b)); },
+      .start_copy = [](void* e, block& b) { self(e).copy(own(b)); },
+      .end_copy =
+          [](void* e, block& b) {
+            if constexpr (session_type::copies) self(e).device_session().wait(own(b).transfer);
+          },
+      .make_worker = []() -> engine_worker* { return new plan_worker; },
+      .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
+      .evaluate =
+          [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
+             bool times) noexcept { return self(e).evaluate(own(w), own(b), s, grain, abandoned, times); },
+      .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
+      .costs =
+          [](const engine_worker& w, std::span<stage_cost> into) noexcept {
+            detail::for_each_cost(static_cast<const plan_worker&>(w).scratch,
+                                  [&](std::size_t number, const stage_cost& cost) { into[number] = cost; });
+          },
+      .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
+      .stop_front = [](void* e) noexcept { self(e).front_.stop(); }};
+
   node_type make_node() const {
     if constexpr (parts::forward)
       return {};
     else
-      return node_type{&*reader_};
+      return node_type{&*this->reader_};
+  }
+  [[nodiscard]] hinter hints() noexcept {
+    if constexpr (!parts::forward && takes_hints<reader_type>)
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }};
+    else
+      return {};
+  }
+  void hint_all(const placement& samples) {
+    samples.bind(orders(), hint_binding_);
+    for (std::uint64_t slot = 0; slot < samples.parts[0].valid; ++slot)
+      hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
   }
 
-  [[nodiscard]] run_sizes<Plan> sizes() const {
-    std::uint64_t bytes = 0;
-    if constexpr (requires(const reader_type& r) { r.bytes_per_sample(); }) {
-      if (reader_) bytes = reader_->bytes_per_sample();
-    }
-    return {options_, bytes, crowded_, session_type::copies};
+  void begin(block_type& b) {
+    b.bind(orders(), b.binding);
+    b.columns.expect(shapes_);
+    b.columns.begin(static_cast<std::size_t>(b.slots));
   }
-  [[nodiscard]] std::uint64_t block_slots() const { return feed_.slots_per_block() * parts_per_block_; }
-  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
-    return static_cast<std::size_t>(s % ring_.blocks());
+  void copy(block_type& b) {
+    if constexpr (session_type::copies)
+      device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
   }
 
-  static void explain(const void* self, std::string& line) {
-    explain_wait(line, static_cast<const engine*>(self)->counts_, idle);
-  }
-  void start_threads() {
-    const unsigned count = *options_.workers;
-    // What a worker keeps is made here, where an exception has somewhere to go.
-    works_.reset(new work[counts_.size()]);
-    for (std::size_t i = 0; i < counts_.size(); ++i) works_[i].self = this, works_[i].counts = &counts_[i];
-    try {
-      for (unsigned i = 0; i < count; ++i) works_[i].thread.template start<&work::serve>(works_[i]);
-      if constexpr (hints) {
-        watch_.follow(ahead_);
-        if (options_.ahead != 0) ahead_.start(*reader_, feed_, options_.ahead, count != 0);
-      }
-      if (count != 0) watchdog_.start(explain, this);
-    } catch (const std::system_error& e) {
-      stop();
-      throw error(errc::io,
-                  {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
-    } catch (...) {
-      stop();
-      throw;
-    }
-  }
-
-  void prepare(payload_type& p) {
-    p.clear_failure();
-    p.rows = 0;
-    feed_.prepare(p, parts_per_block_);
-    p.columns.expect(shapes_);
-    p.columns.begin(static_cast<std::size_t>(p.slots));
-    if constexpr (detail::all_fixed<typename parts::element>::value) {
-      largest_ = std::max(largest_, p.columns.held());
-      sizes_known_ = true;
-    }
-    if constexpr (!parts::direct) {
-      if (p.sources.size() < p.slots) p.sources.resize(static_cast<std::size_t>(p.slots));
-    }
-  }
-
- public:
-  /// Whether one more block may be made within `memory(bytes)`.
-  [[nodiscard]] bool room_for_another() {
-    const std::size_t made = pool_.made();
-    if (!options_.memory || made == 0) return true;
-    if (!sizes_known_) return false;  // they show with the first batch
-    const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-    const bool fixed = detail::all_fixed<typename parts::element>::value;
-    // a longer batch makes its memory grow by so much
-    const std::uint64_t one = largest_ + (fixed ? 0 : largest_ / 4);
-    return one <= *options_.memory / (made + 1) && held + one <= *options_.memory;
-  }
-
- private:
-  [[nodiscard]] bool wait_for(std::uint64_t s) {
-    if (*options_.workers == 0) {
-      ring_.serve_here(works_[0], s);
-      return !stopped();
-    }
-    if (ring_.is_ready(s)) return !stopped();
-    const std::uint64_t begin = detail::now_ns();
-    watchdog_.begin_wait();
-    stall_.begin(begin);
-    // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
-    // the blocks: it lets the workers run until most of those that are open are there.
-    if (crowded_ && begin - last_wait_ns_ < 200'000) {
-      const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
-      for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
-    }
-    const bool ready = ring_.wait_ready(s);
-    watchdog_.end_wait();
-    last_wait_ns_ = detail::now_ns();
-    stall_.end(last_wait_ns_);
-    watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
-    return ready;
-  }
-
-  [[nodiscard]] std::size_t number(const work& w) const noexcept {
-    return static_cast<std::size_t>(&w - works_.get());
-  }
-  void has_room(work& w) noexcept {
-    const std::uint64_t end = detail::now_ns();
-    w.counts->add_room(w.room, end, stall_);
-    watch_.worker(number(w), {w.room.since, end, activity::wait_for_room});
-  }
-
-  void evaluate(work& w, std::uint64_t s, std::uint64_t grain) noexcept {
-    payload_type& p = *in_ring_[place(s)];
-    const bool abandoned = abandon_.load(std::memory_order_relaxed);
-    if (abandoned && !parts::forward) return;
-    const std::uint64_t begin = detail::now_ns();
-    const bool times = watch_.all_grains || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
-    std::uint64_t samples = 0;
+  std::uint64_t evaluate(plan_worker& w, block_type& b, std::uint64_t s, [[maybe_unused]] std::uint64_t grain,
+                         [[maybe_unused]] bool abandoned, bool times) noexcept {
     if constexpr (parts::forward) {
-      samples = evaluate_pulled(p, w, s, times, abandoned);
+      return evaluate_pulled(b, w, s, times, abandoned);
     } else {
-      detail::innermost(w.scratch).binding = &p.binding;
-      if constexpr (parts::direct) {
-        const std::uint64_t first = grain * grain_slots_, last = first + grain_slots_;
-        for (std::size_t i = 0; i < p.parts.size() && p.parts[i].first < last; ++i) {
-          const batch_part& part = p.parts[i];
-          // Batches whose positions follow each other are evaluated in one go.
-          while (light && !p.listed && i + 1 < p.parts.size() && p.parts[i].continues_in(p.parts[i + 1])) ++i;
-          const std::uint64_t begin_row = std::max(first, part.first),
-                              end_row = std::min(last, p.parts[i].first + p.parts[i].valid);
-          if (begin_row >= end_row) continue;
-          samples += end_row - begin_row;
-          evaluator_.write_slots(p, part, w.scratch, *w.counts, begin_row, end_row,
-                                 times && begin_row == first);
-        }
-      } else {
-        samples = p.parts[0].valid;
-        evaluator_.write_rows(p, w.scratch, *w.counts, times);
+      detail::innermost(w.scratch).binding = &b.binding;
+      if constexpr (!parts::direct) {
+        evaluator_.write_rows(b, w.scratch, *w.counts, times);
+        return b.parts[0].valid;
       }
+      std::uint64_t samples = 0;
+      const std::uint64_t first = grain * this->grain_, last = first + this->grain_;
+      for (std::size_t i = 0; i < b.parts.size() && b.parts[i].first < last; ++i) {
+        const batch_part& part = b.parts[i];
+        // Batches whose positions follow each other are evaluated in one go.
+        while (plain && !b.listed && i + 1 < b.parts.size() && b.parts[i].continues_in(b.parts[i + 1])) ++i;
+        const std::uint64_t begin_row = std::max(first, part.first),
+                            end_row = std::min(last, b.parts[i].first + b.parts[i].valid);
+        if (begin_row >= end_row) continue;
+        samples += end_row - begin_row;
+        evaluator_.write_slots(b, part, w.scratch, *w.counts, begin_row, end_row,
+                               times && begin_row == first);
+      }
+      return samples;
     }
-    const std::uint64_t end = detail::now_ns();
-    w.counts->add(samples, end - begin);
-    if (times) w.counts->publish(w.scratch);
-    watch_.grain(number(w), w.scratch, p, grain * grain_slots_, grain_slots_, samples,
-                 {begin, end, activity::evaluate, 0, s});
   }
 
-  std::uint64_t evaluate_pulled(payload_type& p, work& w, std::uint64_t s, bool times,
+  std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
-      batch_part& part = p.parts[0];
-      std::uint64_t turn = watch_.now();
+      batch_part& part = b.parts[0];
+      std::uint64_t turn = watch().now();
       const auto* items = front_.pull(
-          s, p.epoch, p.slots, abandoned, ring_, part.valid, p.last,
-          [&p](std::uint64_t count) {
-            evaluator_type::note_failure(p, after_all_rows, p.parts[0].view[count]);
+          s, b.epoch, b.slots, abandoned, stop_state(), part.valid, b.last,
+          [&b](std::uint64_t count) {
+            evaluator_type::note_failure(b, after_all_rows, b.parts[0].view[count]);
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
-            turn = watch_.now();
-            watch_.worker(number(w), {turn - ns, turn, activity::wait_for_input});
+            turn = watch().now();
+            watch().worker(w.number, {turn - ns, turn, activity::wait_for_input});
           },
-          &p.after);
-      watch_.worker(number(w), {turn, watch_.now(), activity::read, 0, s});
+          &b.after);
+      watch().worker(w.number, {turn, watch().now(), activity::read, 0, s});
       if (items == nullptr) return 0;
-      evaluator_.write_items(p, w.scratch, *w.counts, *items, times);
-      if (p.bad_slot == after_all_rows) p.bad_slot = p.rows;
+      evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
+      if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;
       return part.valid;
     }
     return 0;
   }
 
-  void finish([[maybe_unused]] work& w, std::uint64_t s) noexcept {
+  void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
-      payload_type& p = *in_ring_[place(s)];
-      if ((p.what == nullptr || light) && !abandon_.load(std::memory_order_relaxed))
-        for (const batch_part& part : p.parts) evaluator_.finish_columns(p, part, w.scratch);
+      if (b.what == nullptr || plain)
+        for (const batch_part& part : b.parts) evaluator_.finish_columns(b, part, w.scratch);
     }
   }
 
-  void send(payload_type& p) {
-    if (p.transferred) return;
-    const std::uint64_t begin = watch_.now();
-    detail::send(device_, p);
-    watch_.consumer({begin, watch_.now(), activity::copy}, p);
-  }
-  /// Begins to copy batches that are ready and not yet asked for.
-  void send_ahead() {
-    for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
-      payload_type& p = *in_ring_[place(s)];
-      if (p.what != nullptr) return;
-      send(p);
-    }
-  }
-
-  home_process home_;
-  Plan plan_;
-  run_options options_;
-  memory_account account_;
-  session_type device_;
-  std::optional<reader_type> reader_;
-  bool crowded_;  // threads share processors: park at once; feeds are cut by it
-  feed_type feed_, trail_;
-  std::size_t parts_per_block_;
-  std::uint64_t grain_slots_;
-  std::size_t depth_;
-  ring_type ring_;
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
-  std::vector<payload_type*> in_ring_;
-  payload_pool<payload_type> pool_;
   std::array<extents, columns_type::size> shapes_{};
-  std::uint64_t opened_ = 0, delivered_ = 0;
-  std::uint64_t largest_ = 0;  // bytes of a block
-  bool sizes_known_ = false;
-  std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
-  [[no_unique_address]] run_watch<Plan> watch_;
-  std::uint64_t started_, last_wait_ns_ = 0;
-  stall_clock stall_;
-  std::vector<counts_type> counts_;
-  std::unique_ptr<work[]> works_;  // the consumer's own where there are no workers
-  [[no_unique_address]] std::conditional_t<hints, read_ahead<reader_type, feed_type>, no_binding> ahead_;
-  watchdog_thread watchdog_;
-  std::stop_callback<stopper> stop_callback_;
+  // of whoever asks ahead: the thread that does, or else the consumer
+  [[no_unique_address]] scout_of<reader_type> scout_;
+  binding hint_binding_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -10107,17 +10926,17 @@ class core_base : public std::enable_shared_from_this<Core> {
  public:
   using plan_type = Plan;
   using engine_type = penstock::engine<Plan>;
-  using payload_type = typename engine_type::payload_type;
+  using block_type = typename engine_type::block_type;
 
   core_base(const Plan& p, const run_options& options, const std::stop_token& token)
-      : engine(p, options, token), tally(p, engine.feed().samples_per_epoch()) {}
+      : engine(p, options, token), tally(p, engine.leading().samples_per_epoch()) {}
 
   engine_type engine;
   [[no_unique_address]] bad_tally<Plan> tally;
 
   /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
-  static void give_up(payload_type& p, std::uint32_t shares) noexcept {
+  static void give_up(block_type& p, std::uint32_t shares) noexcept {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
     Core& core = *static_cast<Core*>(owner.get());
@@ -10130,13 +10949,13 @@ class core_base : public std::enable_shared_from_this<Core> {
   /// when the process was copied stays locked.
   void keep_forever() noexcept { self_ = this->shared_from_this(); }
 
-  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.delivered_feed().epoch(); }
 
   /// The key of the sample at a position.
   [[nodiscard]] std::string key(position at) const
     requires(!parts::forward)
   {
-    const position source = engine.feed().orders().sample_at(at);
+    const position source = engine.orders().sample_at(at);
     return key_of(*engine.reader(), source);
   }
 
@@ -10159,12 +10978,12 @@ class core_base : public std::enable_shared_from_this<Core> {
       fail(std::current_exception());
     }
   }
-  void hand_out(payload_type& p, std::uint32_t shares) {
+  void hand_out(block_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
     engine.watch().hold(p);
   }
-  void count(const payload_type& p, const batch_part& part) noexcept {
+  void count(const block_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
     for (const bytes_view column :
          p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
@@ -10179,7 +10998,7 @@ class core_base : public std::enable_shared_from_this<Core> {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
-          const position source = engine.feed().orders().sample_at(at);
+          const position source = engine.orders().sample_at(at);
           using reader_type = typename Plan::source_type::reader;
           place.source = source.index;
           if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
@@ -10199,7 +11018,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     using reader_type = typename Plan::source_type::reader;
     if constexpr (!parts::forward && has_urls<reader_type>) {
       try {
-        const position source = engine.feed().orders().sample_at(at);
+        const position source = engine.orders().sample_at(at);
         e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
       } catch (...) {  // what cannot be said is left out
       }
@@ -10236,11 +11055,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
  public:
   using engine_type = typename base::engine_type;
-  using payload_type = typename base::payload_type;
+  using block_type = typename base::block_type;
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(engine.depth()), ranks_(world_of(p).size) {
+      : base(p, options, token),
+        batches_(engine.depth(), engine_type::destroy_block),
+        ranks_(world_of(p).size) {
     if constexpr (parts::decided)
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
@@ -10257,7 +11078,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
             .in_stage("batch");
       rows_.deal_in_steps_of(global_size_);
       at_end_ = batch.at_end;
-      const auto fixed = engine.feed().fixed_steps();
+      const auto fixed = engine.leading().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
         throw error(errc::argument,
                     {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
@@ -10267,7 +11088,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   using base::engine;
 
-  void give_back(payload_type* p) noexcept {
+  void give_back(block_type* p) noexcept {
     if (p->from_batches)
       batches_.give_back(p);
     else
@@ -10278,15 +11099,15 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
-    while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+    while (engine.delivered_feed().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
       const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
       batch_part part;
-      payload_type* p = take_piece(epoch, part);
+      block_type* p = take_piece(epoch, part);
       if (p == nullptr) p = gather(epoch, part);
       if (p == nullptr) return {};
       part.delivered = {epoch, number};
       part.global = part.valid;
-      if (engine.trail().epoch() == epoch) step_ = number + 1;
+      if (engine.delivered_feed().epoch() == epoch) step_ = number + 1;
       batch_type made(p, part);
       if (steps_.look(number) == selection::verdict::pass) {
         base::count(*p, part);
@@ -10337,7 +11158,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
               s.held.clear();
             }
           }
-          feed.seek(s.epoch, s.pass, s.ordinal);
+          feed.seek(s.epoch, s.ordinal, s.pass);
           if constexpr (parts::has_cursor && !parts::forward) {
             if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
           }
@@ -10362,19 +11183,19 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void write_state(state& s) {
     if (filling_ == nullptr && !base::tally.pending()) {
-      engine.trail().settle();
-      write_place(s, engine.trail(), here());
+      engine.delivered_feed().settle();
+      write_place(s, engine.delivered_feed(), here());
       s.front = front_at_;
     } else {  // something was begun and not ended: the place before it
       const place& at = filling_ != nullptr ? mark_ : before_;
-      auto before = engine.trail();
-      before.seek(at.epoch, at.pass, at.ordinal);
+      auto before = engine.delivered_feed();
+      before.seek(at.epoch, at.ordinal, at.pass);
       before.settle();
       write_place(s, before, at);
     }
   }
 
-  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
     if (p.from_batches) return p.gathered;
     std::vector<position> all;
     all.reserve(count);
@@ -10412,7 +11233,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       for (; bad_ < all.size() && all[bad_].row < end; ++bad_) {
         if (to_skip_ != 0) continue;
         settle_into(before_);
-        base::try_or_fail([&] { base::tally.see(engine.trail().epoch(), all[bad_]); });
+        base::try_or_fail([&] { base::tally.see(engine.delivered_feed().epoch(), all[bad_]); });
       }
     }
   }
@@ -10420,7 +11241,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::tolerant) base::try_or_fail([&] { base::commit_bad(epoch); });
   }
   /// The holes that putting columns in order has left in a batch.
-  void see_holes([[maybe_unused]] payload_type& out, [[maybe_unused]] std::uint64_t epoch) {
+  void see_holes([[maybe_unused]] block_type& out, [[maybe_unused]] std::uint64_t epoch) {
     if constexpr (parts::tolerant) {
       out.bad.sort();
       for (const bad_slot& one : out.bad.all()) base::try_or_fail([&] { base::tally.see(epoch, one); });
@@ -10433,9 +11254,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
-    const auto& trail = engine.trail();
-    return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
+    const auto& trail = engine.delivered_feed();
+    return {trail.epoch(),   trail.pass(),          trail.step(), step_,
+            row_ + to_skip_, survivors_ + to_skip_, dealt(),      bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
   void settle_into(place& into) {
@@ -10452,7 +11273,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     return !parts::batched ? step_ * ranks_ + beyond_ : deals ? dealt_ : 0;
   }
   [[nodiscard]] std::uint64_t bad_so_far() noexcept {
-    if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
+    if constexpr (parts::tolerant) return base::tally.count(engine.delivered_feed().epoch());
     return 0;
   }
   template <class Feed>
@@ -10472,7 +11293,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was
   /// stopped.
   bool find_row(std::uint64_t epoch) {
-    while (engine.trail().epoch() == epoch) {
+    while (engine.delivered_feed().epoch() == epoch) {
       if (chunk_ == nullptr) {
         chunk_ = engine.next();
         if (chunk_ == nullptr) return false;
@@ -10520,7 +11341,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
     if (!last) {
-      engine.trail().advance(inputs);
+      engine.delivered_feed().advance(inputs);
       if constexpr (parts::forward) std::swap(front_at_, chunk_->after);  // a chunk's memory is used again
       drop_chunk();
       row_ = 0;
@@ -10528,7 +11349,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       end_pass();  // nobody knew that the data end here: chunks beyond are dropped
     } else {
       check_pass();
-      engine.trail().advance(inputs);
+      engine.delivered_feed().advance(inputs);
       drop_chunk();
       begin_pass();
     }
@@ -10536,9 +11357,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    auto next = engine.trail();
+    auto next = engine.delivered_feed();
     next.next_pass();
-    next.limit(engine.feed().limit());
+    next.limit(engine.leading().limit());
     drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
@@ -10552,25 +11373,25 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
-    if (engine.trail().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
+    if (engine.delivered_feed().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
   /// begins.
   bool end_of_steps() {
-    const auto fixed = engine.feed().fixed_steps();
+    const auto fixed = engine.leading().fixed_steps();
     const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
     if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed))
       return false;
     state next;
-    next.epoch = engine.trail().epoch() + 1;
+    next.epoch = engine.delivered_feed().epoch() + 1;
     seek(next);
     return true;
   }
 
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
-  payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
-    if constexpr (engine_type::light && !engine_type::session_type::copies) {
+  block_type* take_piece(std::uint64_t epoch, batch_part& part) {
+    if constexpr (engine_type::plain && !engine_type::session_type::copies) {
       if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_)
         return nullptr;
       part.first = row_;
@@ -10587,7 +11408,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
 
   /// A batch of rows that are copied together; null when there are none.
-  payload_type* gather(std::uint64_t epoch, batch_part& part) {
+  block_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       settle_into(mark_);
       if (!find_row(epoch)) {
@@ -10604,7 +11425,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
     fill(*filling_, epoch);
     if (engine.stopped()) return nullptr;
-    payload_type& out = *filling_;
+    block_type& out = *filling_;
     part.valid = out.gathered.size();
     if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
       batches_.give_back(std::exchange(filling_, nullptr));
@@ -10627,28 +11448,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
-  payload_type* take_batch() {
-    if (payload_type* out = batches_.take()) return out;
+  block_type* take_batch() {
+    if (block* const out = batches_.take()) return static_cast<block_type*>(out);
     if (batches_.made() >= batches_.most() || (batches_.made() != 0 && !engine.room_for_another()))
       throw error(
           errc::argument,
           "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
               " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
-    payload_type* out = batches_.make(engine.device(), engine.account());
+    block_type* const out = batches_.make([&] { return engine.make_block(); });
     out->from_batches = true;
     return out;
   }
-  void begin_filling(payload_type& out) {
+  void begin_filling(block_type& out) {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
-    detail::settle(engine.device(), out);
+    engine.settle(out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(batch_size_, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
   }
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
-  void fill(payload_type& out, std::uint64_t epoch) {
+  void fill(block_type& out, std::uint64_t epoch) {
     while (out.gathered.size() < batch_size_ && find_row(epoch)) {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
@@ -10676,18 +11497,18 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
   }
 
-  payload_pool<payload_type> batches_;
+  block_pool batches_;
   selection rows_, steps_;
   std::uint64_t ranks_, batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
-  payload_type* chunk_ = nullptr;
+  block_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
   std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
   std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
   std::size_t bad_ = 0;       // bad samples of the chunk that were seen
-  payload_type* filling_ = nullptr;      // a batch that is begun
+  block_type* filling_ = nullptr;        // a batch that is begun
   std::uint64_t room_ = 0;               // rows it has memory for
   place mark_{};                         // where it began
   place before_{};                       // before the bad samples that were seen and are not counted
@@ -10707,7 +11528,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   using parts = plan_parts<Plan>;
 
  public:
-  using payload_type = typename base::payload_type;
+  using block_type = typename base::block_type;
   using batch_type = batch_handle<direct_core>;
 
   direct_core(const Plan& p, const run_options& options, const std::stop_token& token)
@@ -10715,12 +11536,12 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   using base::engine;
 
-  void give_back(payload_type* p) noexcept { engine.give_back(p); }
+  void give_back(block_type* p) noexcept { engine.give_back(p); }
 
   /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
   /// given up together.
   void take_back(batch_type& b) noexcept {
-    payload_type* p = b.forget();
+    block_type* p = b.forget();
     if (p == nullptr) return;
     if (p != counted_) return base::give_up(*p, 1);
     ++returned_;
@@ -10730,10 +11551,10 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
-    auto& trail = engine.trail();
+    auto& trail = engine.delivered_feed();
     if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
     if (block_ == nullptr && !take_block()) return {};
-    payload_type& p = *block_;
+    block_type& p = *block_;
     const batch_part& part = p.parts[p.parts.size() - left_];
     if constexpr (parts::tolerant) pass_bad(p, part);
     if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
@@ -10769,7 +11590,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     });
   }
   void write_state(state& s) {
-    auto& trail = engine.trail();
+    auto& trail = engine.delivered_feed();
     trail.settle();
     s.epoch = trail.epoch();
     s.step = trail.step();
@@ -10777,7 +11598,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     base::write_cursor(s, trail.cursor());
   }
 
-  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
     std::vector<position> all;
     all.reserve(count);
     for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(row)});
@@ -10786,7 +11607,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
  private:
   /// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
-  void pass_bad(payload_type& p, const batch_part& part) {
+  void pass_bad(block_type& p, const batch_part& part) {
     const std::uint64_t end = std::min(part.first + part.slots, p.bad_slot);
     try {
       for (const bad_slot& one : p.bad.all())
@@ -10806,14 +11627,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   [[nodiscard]] bool take_block() {
     settle_returned();
-    payload_type* p = engine.next();
+    block_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
       try {
         engine.learn_from(*p);
         engine.arrive(*p);
       } catch (...) {
-        engine.lose(p);  // what comes next is not what the consumer misses
+        engine.give_back_and_stop(p);  // what comes next is not what the consumer misses
         throw;
       }
     }
@@ -10824,9 +11645,9 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     return true;
   }
 
-  payload_type* block_ = nullptr;  // of which batches are left to hand out
+  block_type* block_ = nullptr;  // of which batches are left to hand out
   std::size_t left_ = 0;
-  payload_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
+  block_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
   std::uint32_t returned_ = 0;
 };
 
@@ -11058,9 +11879,9 @@ class run {
     requires(parts::batched && lockstep<Plan>)
   {
     if constexpr (parts::direct)
-      return core_->engine.feed().steps_per_epoch();
+      return core_->engine.leading().steps_per_epoch();
     else
-      return *core_->engine.feed().fixed_steps();
+      return *core_->engine.leading().fixed_steps();
   }
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
@@ -11109,7 +11930,7 @@ class run {
   }
 
   [[nodiscard]] bool steps_are_zero() const {
-    if constexpr (parts::direct) return core_->engine.feed().steps_per_epoch() == 0;
+    if constexpr (parts::direct) return core_->engine.leading().steps_per_epoch() == 0;
     return false;
   }
 
@@ -11177,7 +11998,7 @@ class run {
 
   void restore(const penstock::state& given) {
     const penstock::state& s = detail::state_that_fits(core_->engine.plan(), given, known_);
-    if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
+    if (const std::string_view wrong = core_->engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);
@@ -12563,7 +13384,7 @@ template <class Source, class... Stages, class F>
       "penstock: derive numbers the samples of a source with an index, and this one can only be read "
       "forward");
   static_assert(
-      !detail::source_renumbers<Source>,
+      !renumbering_source<Source>,
       "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
       "that were joined, have other numbers in other epochs; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),
@@ -12626,7 +13447,7 @@ constexpr std::string_view kind_text() {
 inline std::string lost_text(const chain_facts& before, const chain_facts& after) {
   std::string text;
   for (const guarantee g : all_guarantees) {
-    const bool was = before.lost_by_whom(g) == mistake::none, is = after.lost_by_whom(g) == mistake::none;
+    const bool was = before.keeps(g), is = after.keeps(g);
     if (was && !is) text += std::string(text.empty() ? "" : ", ") + "loses " + std::string(to_string(g));
     if (!was && is) text += std::string(text.empty() ? "" : ", ") + "regains " + std::string(to_string(g));
   }
@@ -12696,7 +13517,7 @@ template <class Source, class... Stages>
       p.stages());
   text += "keeps:";
   for (const guarantee g : all_guarantees)
-    if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
+    if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
     using batch = detail::type_at<parts::in::batch, typename parts::stages>;
@@ -12986,13 +13807,16 @@ namespace detail {
 template <class Plan>
 class ledger_prover {
   using parts = plan_parts<Plan>;
-  using feed_type = direct_feed<Plan>;
-  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  using orders_type = sample_orders_of<Plan>;
   using reader_type = typename Plan::source_type::reader;
 
  public:
   explicit ledger_prover(const Plan& p)
-      : plan_(p), feed_(p), reader_(p.source().open()), draws_{&feed_.orders(), *options_of(p).seed} {
+      : plan_(p),
+        orders_(make_sample_orders(p)),
+        mine_(make_feed_facts(p, orders_).mine),
+        reader_(p.source().open()),
+        draws_{&orders_, *options_of(p).seed} {
     if (const auto starts = p.source().starts()) starts_ = *starts;
     if (starts_.size() < 2) starts_ = {0, p.source().size()};
   }
@@ -13052,12 +13876,11 @@ class ledger_prover {
   std::optional<position> sample_of(const bad_entry& one, std::uint64_t index,
                                     const std::optional<std::uint64_t>& source, std::string_view key,
                                     std::string_view who) {
-    const auto& orders = feed_.orders();
-    if (index >= orders.size()) {
-      violation(one, {who, " is at position ", index, ", and an epoch has ", orders.size()});
+    if (index >= orders_.size()) {
+      violation(one, {who, " is at position ", index, ", and an epoch has ", orders_.size()});
       return std::nullopt;
     }
-    orders.rebind(binding_, one.epoch, index, index + 1);
+    orders_.rebind(binding_, one.epoch, index, index + 1);
     const position found = binding_(index);
     if (source && *source != found.index) {
       violation(one, {who, " is sample ", *source, " of the source, and in this plan sample ", found.index});
@@ -13082,20 +13905,21 @@ class ledger_prover {
     if constexpr (parts::has_cursor)
       return true;
     else
-      return feed_.mine().slot_of(index).has_value();
+      return mine_.slot_of(index).has_value();
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
-    if (feed_.orders().size() < 2) return false;
+    if (orders_.size() < 2) return false;
     for (std::uint32_t j = 0; j < draws_.most; ++j)
       if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
     return false;
   }
 
   const Plan& plan_;
-  feed_type feed_;
+  orders_type orders_;
+  cut mine_;
   reader_type reader_;
   bad_is_replaced<orders_type> draws_;
-  typename feed_type::binding binding_;
+  typename orders_type::binding binding_;
   std::vector<std::uint64_t> starts_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
   ledger_proof made_;
@@ -13371,26 +14195,28 @@ namespace penstock::inline v0_1::detail {
 template <class Plan>
 class prover {
   using parts = plan_parts<Plan>;
-  using feed_type = direct_feed<Plan>;
-  using orders_type = std::remove_cvref_t<decltype(std::declval<const feed_type&>().orders())>;
+  using orders_type = sample_orders_of<Plan>;
   static constexpr bool repeats = orders_type::repeats;
   static constexpr bool pads = orders_type::pads;
 
  public:
   prover(const Plan& p, std::span<const topology> shapes, const proof_options& options)
-      : plan_(p), feed_(p), shapes_(shapes), options_(options) {
+      : plan_(p),
+        orders_(make_sample_orders(p)),
+        feed_(make_feed_facts(p, orders_)),
+        shapes_(shapes),
+        options_(options) {
     if (shapes.empty() || options.epochs == 0)
       throw error(errc::argument, shapes.empty() ? "there is no topology to prove; give one or more"
                                                  : "no epoch is to be proved; give epochs = 1 or more");
-    const auto& orders = feed_.orders();
     const cut& c = feed_.mine();
-    made_.positions = orders.size();
+    made_.positions = orders_.size();
     made_.samples = p.source().size();
     made_.global = c.global;
-    made_.sampled = orders.size() > options.most_positions;
+    made_.sampled = orders_.size() > options.most_positions;
     if (made_.sampled && parts::has_cursor)
       throw error(errc::limit,
-                  {"an epoch of ", orders.size(),
+                  {"an epoch of ", orders_.size(),
                    " positions through a shuffle_buffer cannot be proved; raise most_positions"});
     if (const auto starts = p.source().starts()) starts_ = *starts;
     if (starts_.size() < 2) starts_ = {0, made_.samples};
@@ -13482,7 +14308,7 @@ class prover {
     listed_.clear();
     if (n == 0) return;
     if (!made_.sampled) {
-      feed_.orders().rebind(binding_, epoch_, 0, n);
+      orders_.rebind(binding_, epoch_, 0, n);
       find_source_epochs();
       // Few positions of many samples are put in order instead.
       if (pads || made_.samples <= 256 * (n / source_epochs_ + 1))
@@ -13551,15 +14377,14 @@ class prover {
   }
 
   void prove_order() {
-    const auto& orders = feed_.orders();
     constexpr std::uint64_t piece_size = 1 << 16;
     const std::uint64_t n = made_.positions, looks = made_.sampled ? options_.looks : n;
     for (std::uint64_t from = next_.fetch_add(piece_size); from < looks; from = next_.fetch_add(piece_size)) {
       const std::uint64_t end = std::min(looks, from + piece_size);
-      typename feed_type::binding bound = binding_;
+      typename orders_type::binding bound = binding_;
       for (std::uint64_t i = from; i < end; ++i) {
         const std::uint64_t index = made_.sampled ? mix64(i ^ mix64(epoch_)) % n : i;
-        if (made_.sampled) orders.rebind(bound, epoch_, index, index + 1);
+        if (made_.sampled) orders_.rebind(bound, epoch_, index, index + 1);
         const position at = bound(ordinal(index));
         if (at.index >= made_.samples || (!made_.sampled && at.epoch - source_epoch_ >= source_epochs_)) {
           order_violation({"position ", index, " gives sample ", at.index, " of ", made_.samples});
@@ -13579,8 +14404,8 @@ class prover {
             order_violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
         }
         if (!repeats && (made_.sampled || i % 4096 == 0)) {
-          const auto back = orders.position_of(at);
-          if (pads ? !back || orders.sample_at(*back) != at
+          const auto back = orders_.position_of(at);
+          if (pads ? !back || orders_.sample_at(*back) != at
                    : !back || *back != position{epoch_, ordinal(index)})
             order_violation(
                 {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
@@ -13611,8 +14436,8 @@ class prover {
       ranks[r].world = ranks.size();
       ranks[r].rank = r;
     }
-    feed_type feed = feed_;
-    const std::uint64_t steps = feed.steps_per_epoch();
+    feed at_step = feed_;
+    const std::uint64_t steps = at_step.steps_per_epoch();
     const bool first = epoch_ == options_.first_epoch;
     std::vector<bit_set> touched;
     if (first && !made_.sampled)
@@ -13625,8 +14450,8 @@ class prover {
       const std::uint64_t step = looks == steps || i == 0 ? i
                                  : i == 1                 ? steps - 1
                                                           : mix64(i ^ mix64(which)) % steps;
-      feed.seek(epoch_, step);
-      const position at = feed.upstream();
+      at_step.seek(epoch_, step);
+      const position at = at_step.upstream();
       if (!made_.sampled) {
         if (!step_seen.set(at.index))
           reached += c.count(at.index);
@@ -13717,7 +14542,7 @@ class prover {
   /// A state of this topology on the next one.
   void prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
     const topology& next = shapes_[static_cast<std::size_t>((numbers_[which] + 1) % shapes_.size())];
-    feed_type before = feed_, after = feed_;
+    feed before = feed_, after = feed_;
     before.seek(epoch_, stop);
     state where;
     where.epoch = before.epoch();
@@ -13739,7 +14564,8 @@ class prover {
   }
 
   const Plan& plan_;
-  feed_type feed_;
+  orders_type orders_;
+  feed feed_;
   std::span<const topology> shapes_;
   proof_options options_;
   std::vector<std::uint64_t> numbers_;  // of the topologies that are proved
@@ -13747,7 +14573,7 @@ class prover {
   sentences order_violations_;  // of the epoch
   std::uint64_t epoch_ = 0, source_epoch_ = 0, source_epochs_ = 1;
   std::vector<std::uint64_t> starts_, drawn_;
-  typename feed_type::binding binding_;
+  typename orders_type::binding binding_;
   bit_set seen_;
   std::vector<position> listed_;  // the same where it is smaller
   std::vector<std::uint32_t> shard_of_;
@@ -15262,6 +16088,7 @@ struct class_balanced_stage {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
     return {detail::shared_classes(values, in), seed, how};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
                          how == per_class::largest ? ")" : ", smallest)"});
@@ -17853,6 +18680,29 @@ inline constexpr sequential_stage sequential{};
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct two_shards {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard after shard; positions are global and the world is recorded once, "
+                  "remove one of them");
+  }
+};
+struct shard_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) "
+                  "before batch(n)");
+  }
+};
+
+}  // namespace mistakes
+
 /// An option of `shard`: groups of `ranks` consecutive ranks get the same batches.
 ///
 /// For models that are cut over several processes, and for several processes that share one batch. A state
@@ -17876,6 +18726,16 @@ struct shard_stage {
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
   void fingerprint(Hash&) const {}
+
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.sharded)
+      return mistakes::two_shards{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::shard_after_batch{};
+    else
+      return mistakes::none{};
+  }
 
   world part;
 };
@@ -18175,6 +19035,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -18192,6 +19053,7 @@ struct windowed_shuffle_stage {
   [[nodiscard]] windowed_shuffle_order make(order_input in) const {
     return {std::move(in), seed, shards, lane_count};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle(seed ", seed, ", window ", shards,
                          (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
@@ -19137,6 +19999,7 @@ struct weighted_stage {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
     return {detail::run_up(values, in), seed, draws == 0 || in.size == 0 ? in.size : draws};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"weighted(", values.describe(), ", seed ", seed,
                          draws == 0 ? "" : ", draws " + std::to_string(draws), ")"});
@@ -19185,57 +20048,147 @@ inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/plan_reader.hpp
+// ---- penstock/source/detail/joinable.hpp
 
-namespace penstock::inline v0_1::detail {
+/// What may be one of the sources that `mix`, `zip` and `concat` join.
+namespace penstock::inline v0_1 {
 
-// ---- what may be joined
+namespace mistakes {
 
-/// A mistake whose sentence depends on what a template is given, so that it comes when it is made.
-template <bool There>
-consteval mistake mistake_if(mistake wrong) {
-  return There ? wrong : mistake::none;
-}
+struct joins_no_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix, zip and concat join sources, and sources with stages, and get something "
+                  "else; wrap a container in from(...)");
+  }
+};
+struct joins_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix, zip and concat compute with positions, and one of these sources can only "
+                  "be read forward; use a source with an index");
+  }
+};
+struct joins_sharded {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
+                  "world) once, behind it");
+  }
+};
+struct joins_batched {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+  }
+};
+struct joins_cursor {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                  "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+  }
+};
+struct joins_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
+                  "there are; write it behind");
+  }
+};
+struct joins_annotation {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
+                  "prefetch, memory and the like speak of the whole run, write them behind it");
+  }
+};
+struct joins_bad_samples {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
+                  "whole run, write it behind them");
+  }
+};
+struct joins_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
+  }
+};
 
-/// Whether T is `seed(n)`.
-template <class T>
-consteval bool names_a_seed() {
-  if constexpr (part_of_kind<T, annotation_tag>)
-    return std::string_view(std::remove_cvref_t<T>::stage_name) == "seed";
-  else
-    return false;
-}
+}  // namespace mistakes
+
+namespace detail {
 
 template <class... Stages>
 consteval bool annotates(const pack<Stages...>*) {
-  return ((part_of_kind<Stages, annotation_tag> && !names_a_seed<Stages>()) || ...);
+  return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
 }
+template <class T>
+inline constexpr bool annotates_a_run = false;
+template <part_of_kind<plan_tag> T>
+inline constexpr bool annotates_a_run<T> = annotates(static_cast<const typename T::stages_type*>(nullptr));
 
 /// Why T cannot be one of the sources that are joined.
 template <class T>
-consteval mistake wrong_to_join() {
+consteval auto wrong_to_join() {
   if constexpr (!begun<T>) {
-    return mistake::joins_no_source;
+    return mistakes::joins_no_source{};
   } else {
     constexpr chain_facts f = plan_context<T>::type::facts;
-    if (f.batched) return mistake::joins_batched;
-    if (f.sharded) return mistake::joins_sharded;
-    if (f.cursor) return mistake::joins_cursor;
-    if (f.decided) return mistake::joins_decider;
-    if (f.forward) return mistake::joins_forward;
-    if (f.bad_samples) return mistake::joins_bad_samples;
-    if constexpr (part_of_kind<T, plan_tag>) {
-      if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
-    }
-    return mistake::none;
+    if constexpr (f.batched)
+      return mistakes::joins_batched{};
+    else if constexpr (f.sharded)
+      return mistakes::joins_sharded{};
+    else if constexpr (f.cursor)
+      return mistakes::joins_cursor{};
+    else if constexpr (f.decided)
+      return mistakes::joins_decider{};
+    else if constexpr (f.forward)
+      return mistakes::joins_forward{};
+    else if constexpr (f.bad_samples)
+      return mistakes::joins_bad_samples{};
+    else if constexpr (annotates_a_run<T>)
+      return mistakes::joins_annotation{};
+    else
+      return mistakes::none{};
   }
 }
+/// The first mistake among the sources to be joined.
 template <class... Ts>
-consteval mistake first_wrong_to_join() {
-  mistake found = sizeof...(Ts) == 0 ? mistake::joins_nothing : mistake::none;
-  ((found = found == mistake::none ? wrong_to_join<Ts>() : found), ...);
-  return found;
-}
+struct wrong_join : first_mistake<decltype(wrong_to_join<Ts>())...> {};
+template <>
+struct wrong_join<> {
+  using type = mistakes::joins_nothing;
+};
+/// The mistake among the sources in packs: those of a joint's arguments, its options left out.
+template <class... Packs>
+struct wrong_join_of_packs;
+template <class... Ts>
+struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
+template <class... Ts, class... Us, class... Rest>
+struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
+    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
+template <bool IsOption, class T>
+using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
 
 template <class T>
 [[nodiscard]] auto as_plan(const T& x) {
@@ -19251,11 +20204,7 @@ using plan_for = decltype(as_plan(std::declval<const T&>()));
 template <class... Plans>
 consteval guarantee_set lost_by_joined() {
   guarantee_set lost;
-  const auto look = [&lost](const chain_facts& f) {
-    for (const guarantee g : all_guarantees)
-      if (f.lost_by_whom(g) != mistake::none) lost = lost.with(guarantee_set(g));
-  };
-  (look(Plans::context::facts), ...);
+  ((lost = lost.with(Plans::context::facts.lost)), ...);
   return lost;
 }
 
@@ -19263,12 +20212,19 @@ consteval guarantee_set lost_by_joined() {
 /// data.
 template <class Source, class... Stages>
 consteval bool renumbers(const plan<Source, Stages...>*) {
-  return source_renumbers<Source> || (part_of_kind<Stages, order_tag> || ...);
+  return renumbering_source<Source> || (part_of_kind<Stages, order_tag> || ...);
 }
 template <class Plan>
 inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
 
-// ---- reading a plan's samples by position
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/plan_reader.hpp
+
+/// Reading a plan's samples by position.
+namespace penstock::inline v0_1::detail {
 
 /// The innermost node of a joined plan's chain: the place in its source was computed before.
 template <class Reader>
@@ -19372,7 +20328,7 @@ class plan_reader {
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
+  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
   /// `name` is how errors call it: "source 2 of mix".
@@ -19422,7 +20378,24 @@ class plan_reader {
 
 // ---- penstock/source/detail/joined_plans.hpp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct elements_differ {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix and concat give one kind of element, and the elements of these sources "
+                  "are of different types; make them the same with map(f) or fields<...>, see "
+                  "reached_by<...> beside this line");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
 
 template <std::size_t First, std::size_t Last, class F>
 constexpr void dispatch(std::size_t k, F&& f) {
@@ -19667,7 +20640,9 @@ template <class T>
   return listed_plans<plan_for<T>>(std::move(plans));
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/concat.hpp
 
@@ -19784,16 +20759,16 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    constexpr mistake wrong = first_wrong_to_join<Args...>();
+    using wrong = typename wrong_join<Args...>::type;
     if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
       return ill_formed{};
-    } else if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       using facts = elements_of<pack<plan_for<Args>...>>;
       if constexpr (!facts::same) {
-        explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+        mistakes::elements_differ::explain<reached_by<typename facts::type>>();
         return ill_formed{};
       } else {
         return concat_source(joined(make_pack(as_plan(args)...)));
@@ -19802,9 +20777,9 @@ struct concat_fn {
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    constexpr mistake wrong = wrong_to_join<T>();
-    if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    using wrong = typename wrong_join<T>::type;
+    if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       return concat_source(listed(sources));
@@ -22693,74 +23668,96 @@ class mix_source {
   std::string how_;
 };
 
+namespace mistakes {
+
+struct mix_without_weights {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
+                  "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  }
+};
+struct mix_list_and_more {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
+                  "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
+  }
+};
+struct mix_option_twice {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and "
+                  "one of them is there twice; write one");
+  }
+};
+
+}  // namespace mistakes
+
 namespace detail {
 
 template <class T>
-consteval bool is_mixing_option() {
-  return std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || names_a_seed<T>();
-}
+inline constexpr bool is_mixing_option =
+    std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
 /// The plans among the arguments of a joint: all but its options.
 template <class T>
 [[nodiscard]] auto plans_among(const T& x) {
-  if constexpr (is_mixing_option<T>())
+  if constexpr (is_mixing_option<T>)
     return pack<>{};
   else
     return make_pack(as_plan(x));
 }
 /// An option that is there twice would be read once.
 template <class... Ts>
-consteval mistake wrong_options() {
-  constexpr int policies = (0 + ... + int{std::is_same_v<Ts, stopping>});
-  constexpr int lengths = (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>});
-  constexpr int seeds = (0 + ... + int{names_a_seed<Ts>()});
-  return policies > 1 || lengths > 1 || seeds > 1 ? mistake::mix_option_twice : mistake::none;
-}
+inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
+                                                (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>}) > 1 ||
+                                                (0 + ... + int{seed_annotation<Ts>}) > 1;
 template <class... Ts>
-consteval mistake wrong_among() {
-  mistake found = mistake::none;
-  std::size_t sources = 0;
-  const auto look = [&]<class T>(const T*) {
-    if constexpr (!is_mixing_option<T>()) {
-      ++sources;
-      if (found == mistake::none) found = wrong_to_join<T>();
-    }
-  };
-  (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : wrong_options<Ts...>();
-}
-/// The same where the sources are a list: only options stand beside it.
+using wrong_options =
+    std::conditional_t<repeats_a_mixing_option<Ts...>, mistakes::mix_option_twice, mistakes::none>;
+/// The mistake among the arguments of a mix, and where the sources are a list: only options stand beside it.
+template <class... Ts>
+struct wrong_mix
+    : first_mistake<typename wrong_join_of_packs<pack<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
+                    wrong_options<Ts...>> {};
 template <class Source, class... Options>
-consteval mistake wrong_beside_list() {
-  constexpr mistake wrong = wrong_to_join<Source>();
-  if (wrong != mistake::none) return wrong;
-  return (is_mixing_option<Options>() && ...) ? wrong_options<Options...>() : mistake::mix_list_and_more;
-}
+struct wrong_list_mix
+    : first_mistake<
+          decltype(wrong_to_join<Source>()),
+          std::conditional_t<(is_mixing_option<Options> && ...), mistakes::none, mistakes::mix_list_and_more>,
+          wrong_options<Options...>> {};
 
 inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
 inline void take_option(mixing_options& options, samples_per_epoch n) { options.samples = n.count; }
 template <class T>
 void take_option(mixing_options& options, const T& x) {
-  if constexpr (names_a_seed<T>()) options.seed = x.value;
+  if constexpr (seed_annotation<T>) options.seed = x.plan_seed();
 }
 
 struct mix_fn {
   template <class Rule, class... Args>
   [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
       return ill_formed{};
     } else {
-      constexpr mistake wrong = wrong_among<Args...>();
-      if constexpr (wrong != mistake::none) {
-        explain<wrong>();
+      using wrong = typename wrong_mix<Args...>::type;
+      if constexpr (!is_right<wrong>) {
+        wrong::template explain<void>();
         return ill_formed{};
       } else {
         auto plans = join_all(plans_among(args)...);
         using facts = elements_of<decltype(plans)>;
         if constexpr (!facts::same) {
-          explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+          mistakes::elements_differ::explain<reached_by<typename facts::type>>();
           return ill_formed{};
         } else {
           return make(joined(plans), rule, args...);
@@ -22771,14 +23768,14 @@ struct mix_fn {
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    constexpr mistake wrong = wrong_beside_list<T, Options...>();
+    using wrong = typename wrong_list_mix<T, Options...>::type;
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
       return ill_formed{};
-    } else if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       return make(listed(sources), rule, options...);
@@ -27141,6 +28138,38 @@ template <unpacker... Unpack>
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct zip_needs_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip joins records, and one of these elements has no field names; give one "
+                  "name for each source, as in zip<\"image\", \"label\">(images, labels)");
+  }
+};
+struct zip_same_field {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip joins the fields of all its sources in one record, and two of them are "
+                  "called the same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+  }
+};
+struct zip_name_count {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip<...> takes one name for each source, or none where all elements are "
+                  "records");
+  }
+};
+
+}  // namespace mistakes
+
 /// Option of `zip`: as many samples as the shortest source has.
 struct shortest_option {};
 inline constexpr shortest_option shortest{};
@@ -27309,38 +28338,27 @@ namespace detail {
 template <class Names, class... Plans>
 [[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
-    explain<mistake_if<Names::size != 0>(mistake::zip_name_count)>();
+    mistakes::zip_name_count::explain<Names>();
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
-    explain<mistake_if<Names::size == 0>(mistake::zip_needs_names),
-            reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    mistakes::zip_needs_names::explain<
+        reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
   } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
-    explain<mistake_if<sizeof...(Plans) != 0>(mistake::zip_same_field)>();
+    mistakes::zip_same_field::explain<Names>();
     return ill_formed{};
   } else {
     return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
   }
 }
 template <class T>
+inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
+template <class T>
 [[nodiscard]] auto zipped_plan(const T& x) {
-  if constexpr (std::is_same_v<T, shortest_option>)
+  if constexpr (is_zip_option<T>)
     return pack<>{};
   else
     return make_pack(as_plan(x));
-}
-template <class... Ts>
-consteval mistake wrong_to_zip() {
-  mistake found = mistake::none;
-  std::size_t sources = 0;
-  const auto look = [&]<class T>(const T*) {
-    if constexpr (!std::is_same_v<T, shortest_option>) {
-      ++sources;
-      if (found == mistake::none) found = wrong_to_join<T>();
-    }
-  };
-  (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
 }
 
 }  // namespace detail
@@ -27362,21 +28380,46 @@ consteval mistake wrong_to_zip() {
 ///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
-  constexpr mistake wrong = detail::wrong_to_zip<Args...>();
+  using wrong =
+      typename detail::wrong_join_of_packs<pack<>,
+                                           detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
-  } else if constexpr (wrong != mistake::none) {
-    explain<wrong>();
+  } else if constexpr (!detail::is_right<wrong>) {
+    wrong::template explain<void>();
     return ill_formed{};
   } else {
     return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
-                                                      (std::is_same_v<Args, shortest_option> || ...));
+                                                      (detail::is_zip_option<Args> || ...));
   }
 }
 
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/bad_samples.hpp
+
+namespace penstock::inline v0_1::mistakes {
+
+struct two_bad_samples {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of "
+                  "them");
+  }
+};
+struct replace_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples::replace draws another sample, and this source can only be read "
+                  "forward; write bad_samples::skip(n), or use a source with an index");
+  }
+};
+
+}  // namespace penstock::inline v0_1::mistakes
 
 /// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
 namespace penstock::inline v0_1::bad_samples {
@@ -27501,8 +28544,13 @@ struct policy_stage {
                          (path.empty() ? "" : ", ledger "), path, ")"});
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    return replaces && Context::facts.forward ? mistake::replace_on_forward : mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.bad_samples)
+      return mistakes::two_bad_samples{};
+    else if constexpr (replaces && Context::facts.forward)
+      return mistakes::replace_on_forward{};
+    else
+      return mistakes::none{};
   }
 };
 
@@ -27522,6 +28570,56 @@ struct policy_stage {
 // ---- penstock/stage/batch.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct two_batches {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
+                  "size you want");
+  }
+};
+struct batch_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                  "batch(n) | pin_and_copy");
+  }
+};
+struct discovered_without_collate {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch cannot stack values whose length is known only after decoding; write "
+                  "batch(n, ragged) or batch(n, pad_to_longest)");
+  }
+};
+struct open_sample_in_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                  "decode<field<...>> before it");
+  }
+};
+struct not_batchable {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
+                  "reached_by<...> beside this line names; write map(f) before it");
+  }
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -27627,41 +28725,47 @@ struct batch_stage {
   }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
-    if constexpr (any_record<element> && !fields_found) return mistake::no_such_field;
-    constexpr mistake found = diagnose_element<element>();
-    return found == mistake::none && !fields_found ? mistake::no_such_field : found;
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && detail::is_right<decltype(diagnose_element<element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<element>();
   }
 
  private:
   template <class Name, class V>
-  static consteval mistake diagnose_field() {
+  static consteval auto diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none)
-      return open_sample<V> || owned_sample<V> ? mistake::open_sample_in_batch : mistake::not_batchable;
-    if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
-      return mistake::discovered_without_collate;
-    return mistake::none;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
+      return mistakes::discovered_without_collate{};
+    else
+      return mistakes::none{};
   }
   template <class V>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_field<void, V>();
   }
   template <any_record R>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_fields<R>(std::make_index_sequence<R::size>{});
   }
   template <class R, std::size_t... Is>
-  static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
-    mistake found = mistake::none;
-    ((found =
-          found != mistake::none
-              ? found
-              : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
-     ...);
-    return found;
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return
+        typename detail::first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+                                                               std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 
@@ -27714,6 +28818,47 @@ template <class... Options>
 // ---- penstock/stage/decode.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct decode_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, "
+                  "...> for some fields");
+  }
+};
+struct codec_wants_bytes {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a codec wants bytes and gets a value that is decoded already; remove one "
+                  "decode, or use map(f)");
+  }
+};
+struct decode_which_field {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<Codec> on a record with several fields; say which, as in "
+                  "decode<field<\"name\", Codec>>");
+  }
+};
+struct not_a_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, "
+                  "scratch) const and codec_name");
+  }
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -27836,43 +28981,51 @@ struct decode_stage {
   }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (sizeof...(Codecs) == 0) {
-      return mistake::decode_nothing;
+      return mistakes::decode_nothing{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
-      return mistake::not_a_codec;
+      return mistakes::not_a_codec{};
     } else if constexpr (by_name &&
                          !detail::names_differ<
                              basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
-      return mistake::field_twice;
+      return mistakes::field_twice{};
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
-          return mistake::no_such_field;
+          return mistakes::no_such_field{};
         } else {
-          return (byte_element<std::tuple_element_t<
-                      element::template index_of<typename detail::field_codec<Codecs>::name_type>,
-                      element>> &&
-                  ...)
-                     ? mistake::none
-                     : mistake::codec_wants_bytes;
+          return wants_bytes<(
+              byte_element<std::tuple_element_t<
+                  element::template index_of<typename detail::field_codec<Codecs>::name_type>, element>> &&
+              ...)>();
         }
       } else if constexpr (element::size != 1 || sizeof...(Codecs) != 1) {
-        return mistake::decode_which_field;
+        return mistakes::decode_which_field{};
       } else {
-        return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;
+        return wants_bytes<byte_element<std::tuple_element_t<0, element>>>();
       }
     } else if constexpr (open_sample<element>) {
-      return by_name || sizeof...(Codecs) == 1 ? mistake::none : mistake::decode_which_field;
+      if constexpr (by_name || sizeof...(Codecs) == 1)
+        return mistakes::none{};
+      else
+        return mistakes::decode_which_field{};
     } else if constexpr (by_name || sizeof...(Codecs) != 1) {
-      return mistake::no_such_field;
+      return mistakes::no_such_field{};
     } else {
-      return byte_element<element> ? mistake::none : mistake::codec_wants_bytes;
+      return wants_bytes<byte_element<element>>();
     }
   }
 
  private:
+  template <bool Bytes>
+  static consteval auto wants_bytes() {
+    if constexpr (Bytes)
+      return mistakes::none{};
+    else
+      return mistakes::codec_wants_bytes{};
+  }
   template <class R, class Call, std::size_t... Is>
   constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename R::template field_at<Is>::name_type,
@@ -27916,6 +29069,20 @@ inline constexpr decode_stage<Codecs...> decode{};
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct enumerate_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: enumerate gives a sample's position and stands after filter or unbatch; move "
+                  "it before");
+  }
+};
+
+}  // namespace mistakes
+
 /// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements
 /// become a record of "index" and "value".
 ///
@@ -27941,10 +29108,13 @@ struct enumerate_stage {
     }
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    if constexpr (Context::facts.decided) return mistake::enumerate_after_decider;
-    if constexpr (has_field<typename Context::element, name_of<"index">>) return mistake::field_twice;
-    return mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.decided)
+      return mistakes::enumerate_after_decider{};
+    else if constexpr (has_field<typename Context::element, name_of<"index">>)
+      return mistakes::field_twice{};
+    else
+      return mistakes::none{};
   }
 };
 
@@ -27955,6 +29125,20 @@ inline constexpr enumerate_stage enumerate{};
 // ---- penstock/stage/fields.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct fields_need_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: fields<...> chooses members by name and the element that reaches it has no "
+                  "names; drop it");
+  }
+};
+
+}  // namespace mistakes
 
 /// A member's name as a template argument of `fields`: alternatives with `;`, the first one names the field.
 template <std::size_t N>
@@ -27987,6 +29171,7 @@ template <class Blob>
 class optional_blob {
  public:
   using unfinished = void;
+  using blob_type = Blob;
   optional_blob() = default;
   explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
   [[nodiscard]] bool has_value() const noexcept { return there_; }
@@ -28069,17 +29254,16 @@ struct fields_stage {
     return text + ">";
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!any_record<element> && !open_sample<element>)
-      return mistake::fields_need_names;
+      return mistakes::fields_need_names{};
     else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
-      return mistake::field_twice;
-    else if constexpr (any_record<element>)
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none
-                                                                          : mistake::no_such_field;
+      return mistakes::field_twice{};
+    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
+      return mistakes::no_such_field{};
     else
-      return mistake::none;
+      return mistakes::none{};
   }
 
  private:
@@ -28104,6 +29288,28 @@ inline constexpr fields_stage<Names...> fields{};
 // ---- penstock/stage/map.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct mutable_function {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the function would be shared by all workers and must be callable when const; "
+                  "remove `mutable` and take random numbers from an rng& second parameter");
+  }
+};
+struct returns_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map's function returns nothing; return the value that shall go on");
+  }
+};
+
+}  // namespace mistakes
 
 /// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage
 /// stands.
@@ -28130,21 +29336,35 @@ template <class F, class V>
 concept random_function =
     !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
+/// What a function gives for an element, or why it cannot be called with it.
 template <class F, class V>
-consteval mistake diagnose_function() {
+struct function_check {
   using argument = argument_of<F, V>;
-  if constexpr (std::invocable<const F&, argument>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
-    return mistake::none;
-  } else if constexpr (std::invocable<const F&, argument, rng&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>)
-      return mistake::returns_nothing;
-    return mistake::none;
-  } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
-    return mistake::mutable_function;
-  } else {
-    return mistake::wrong_argument;
-  }
+  using result = void;
+  using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
+                                   mistakes::mutable_function, mistakes::wrong_argument>;
+};
+template <class F, class V>
+  requires std::invocable<const F&, argument_of<F, V>>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>>;
+  using wrong = mistakes::none;
+};
+template <class F, class V>
+  requires random_function<F, V>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>, rng&>;
+  using wrong = mistakes::none;
+};
+
+/// The mistake of a function that shall make a value of an element.
+template <class F, class V>
+consteval auto diagnose_function() {
+  using check = function_check<F, V>;
+  if constexpr (is_right<typename check::wrong> && std::is_void_v<typename check::result>)
+    return mistakes::returns_nothing{};
+  else
+    return typename check::wrong{};
 }
 
 /// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it
@@ -28188,13 +29408,14 @@ struct map_stage {
 
   template <class V>
   static constexpr bool draws = detail::random_function<F, V>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
   constexpr decltype(auto) apply(V&& value, const Call& c) const {
     return detail::call_function(function, std::forward<V>(value), c);
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     return detail::diagnose_function<F, typename Context::element>();
   }
 };
@@ -28213,6 +29434,7 @@ struct map_field_stage {
   template <class R>
   static constexpr bool draws = detail::random_function<
       F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
@@ -28223,10 +29445,10 @@ struct map_field_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
-      return mistake::no_such_field;
+      return mistakes::no_such_field{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }
@@ -28267,6 +29489,18 @@ template <fixed_string Name, class F>
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct predicate_not_bool {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: filter's function must return bool");
+  }
+};
+
+}  // namespace mistakes
+
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
 /// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their
@@ -28286,29 +29520,23 @@ struct filter_stage {
 
   template <class V>
   static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
   constexpr bool keep(const V& value, const Call& c) const {
     return static_cast<bool>(detail::call_function(function, value, c));
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = const std::remove_cvref_t<typename Context::element>&;
-    constexpr mistake wrong = detail::diagnose_function<F, element>();
-    if constexpr (wrong == mistake::returns_nothing) {
-      return mistake::predicate_not_bool;
-    } else if constexpr (wrong != mistake::none) {
-      return wrong;
-    } else {
-      using argument = detail::argument_of<F, element>;
-      if constexpr (std::invocable<const F&, argument>) {
-        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>)
-          return mistake::predicate_not_bool;
-      } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
-        return mistake::predicate_not_bool;
-      }
-      return mistake::none;
-    }
+    using result = typename detail::function_check<F, element>::result;
+    using wrong = typename detail::function_check<F, element>::wrong;
+    if constexpr (!detail::is_right<wrong>)
+      return wrong{};
+    else if constexpr (std::convertible_to<result, bool>)
+      return mistakes::none{};
+    else
+      return mistakes::predicate_not_bool{};
   }
 };
 
@@ -28342,6 +29570,18 @@ struct memory_stage {
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct copy_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
+  }
+};
+
+}  // namespace mistakes
+
 /// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and
 /// nothing is copied;
 /// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch
@@ -28361,6 +29601,13 @@ struct pin_and_copy_stage {
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::copy_without_batch{};
   }
 };
 
@@ -28405,6 +29652,19 @@ struct prefetch_stage {
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct require_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
+  }
+};
+
+}  // namespace mistakes
+
 /// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`.
 /// Does nothing at run time; where one is lost, the one error names the stage that lost it.
 template <guarantee... Gs>
@@ -28419,11 +29679,14 @@ struct require_stage {
     return text + ">";
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    if constexpr (sizeof...(Gs) == 0) return mistake::require_nothing;
-    mistake found = mistake::none;
-    ((found = found != mistake::none ? found : Context::facts.lost_by_whom(Gs)), ...);
-    return found;
+  static consteval auto diagnose() {
+    if constexpr (sizeof...(Gs) == 0)
+      return mistakes::require_nothing{};
+    else if constexpr ((Context::facts.keeps(Gs) && ...))
+      return mistakes::none{};
+    else
+      return typename detail::first_mistake<
+          std::conditional_t<Context::facts.keeps(Gs), mistakes::none, mistakes::not_kept<Gs>>...>::type{};
   }
 };
 
@@ -28444,6 +29707,7 @@ struct seed_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return value; }
   [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 
@@ -28454,6 +29718,38 @@ struct seed_stage {
 // ---- penstock/stage/shuffle_buffer.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct cursor_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
+  }
+};
+struct cursor_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it "
+                  "before them");
+  }
+};
+struct lost_by_shuffle_buffer {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
+                  "shard also elastic, over a forward source resumable); use shuffle(seed, window(w)), or "
+                  "put shuffle_buffer before shard");
+  }
+};
+
+}  // namespace mistakes
 
 /// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and
 /// the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
@@ -28470,7 +29766,7 @@ namespace penstock::inline v0_1 {
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";
-  static constexpr mistake blame = mistake::lost_by_shuffle_buffer;
+  using blame = mistakes::lost_by_shuffle_buffer;
 
   std::uint64_t capacity = 1;
   std::uint64_t seed = 0;
@@ -28488,6 +29784,17 @@ struct shuffle_buffer_stage {
   void fingerprint(Hash& h) const {
     h.add("shuffle_buffer", capacity, seed);
   }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::cursor_after_batch{};
+    else if constexpr (Context::facts.cursor)
+      return mistakes::order_after_cursor{};
+    else if constexpr (Context::facts.decided)
+      return mistakes::cursor_after_decider{};
+    else
+      return mistakes::none{};
+  }
 };
 
 [[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
@@ -28502,6 +29809,18 @@ struct shuffle_buffer_stage {
 // ---- penstock/stage/steps.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct steps_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
+  }
+};
+
+}  // namespace mistakes
 
 /// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
 ///
@@ -28519,6 +29838,13 @@ struct steps_stage {
   void fingerprint(Hash& h) const {
     h.add("steps", count);
   }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::steps_without_batch{};
+  }
 };
 
 [[nodiscard]] inline steps_stage steps(std::uint64_t count) {
@@ -28533,6 +29859,20 @@ struct steps_stage {
 // ---- penstock/stage/unbatch.hpp
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct not_expandable {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: unbatch needs a range, an array, or a record of such, and gets what "
+                  "reached_by<...> beside this line names");
+  }
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -28606,8 +29946,11 @@ struct unbatch_stage {
     }
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    return std::is_void_v<output<typename Context::element>> ? mistake::not_expandable : mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (std::is_void_v<output<typename Context::element>>)
+      return mistakes::not_expandable{};
+    else
+      return mistakes::none{};
   }
 };
 

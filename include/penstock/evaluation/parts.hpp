@@ -78,21 +78,26 @@ struct bad_samples_of<Stages, true> {
   using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
 };
 
-template <class Stage>
-inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
 template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
-inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+
+/// A stage that counts in the fingerprint of the sequence, and says with what.
+template <class Stage>
+concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
+/// A stage that counts there with its name, since it chooses or makes samples.
+template <class Stage>
+concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
 template <class Stage>
 std::string text_of_stage(const Stage& stage) {
-  if constexpr (requires { stage.describe(); })
+  if constexpr (described_part<Stage>)
     return stage.describe();
-  else if constexpr (requires { Stage::stage_name; })
+  else if constexpr (named_part<Stage>)
     return std::string(Stage::stage_name);
   else
     return "stage";
@@ -132,7 +137,7 @@ auto make_sample_orders(const Plan& p) {
     auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
     order_input in{p.source().size(), p.source().starts()};
     if constexpr (detail::any_wants_places<decltype(orders)> &&
-                  !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
+                  !renumbering_source<typename Plan::source_type>)
       in.places.reset(new source_places(p.source().fingerprint(), in.size));
     return detail::chain_of_orders(std::move(in), orders);
   }
@@ -161,8 +166,8 @@ run_options options_of(const Plan& p) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
-      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
-        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && seeding_part<decltype(stage)>) {
+        if (!seeded) first_seed = stage.plan_seed();
         seeded = true;
       }
     };
@@ -179,13 +184,13 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   class fingerprint h;
   const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (requires { stage.fingerprint(h); })
+    if constexpr (detail::fingerprinted_stage<Stage>)
       stage.fingerprint(h);
-    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+    else if constexpr (detail::choosing_stage<Stage>)
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
+  if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;

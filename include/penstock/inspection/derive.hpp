@@ -217,7 +217,7 @@ template <class Source, class... Stages, class F>
       "penstock: derive numbers the samples of a source with an index, and this one can only be read "
       "forward");
   static_assert(
-      !detail::source_renumbers<Source>,
+      !renumbering_source<Source>,
       "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
       "that were joined, have other numbers in other epochs; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),

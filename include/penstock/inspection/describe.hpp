@@ -31,7 +31,7 @@ constexpr std::string_view kind_text() {
 inline std::string lost_text(const chain_facts& before, const chain_facts& after) {
   std::string text;
   for (const guarantee g : all_guarantees) {
-    const bool was = before.lost_by_whom(g) == mistake::none, is = after.lost_by_whom(g) == mistake::none;
+    const bool was = before.keeps(g), is = after.keeps(g);
     if (was && !is) text += std::string(text.empty() ? "" : ", ") + "loses " + std::string(to_string(g));
     if (!was && is) text += std::string(text.empty() ? "" : ", ") + "regains " + std::string(to_string(g));
   }
@@ -101,7 +101,7 @@ template <class Source, class... Stages>
       p.stages());
   text += "keeps:";
   for (const guarantee g : all_guarantees)
-    if (parts::facts.lost_by_whom(g) == mistake::none) text += " " + std::string(to_string(g));
+    if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
   text += "\n";
   if constexpr (parts::batched) {
     using batch = detail::type_at<parts::in::batch, typename parts::stages>;

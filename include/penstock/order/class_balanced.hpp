@@ -115,6 +115,7 @@ struct class_balanced_stage {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
     return {detail::shared_classes(values, in), seed, how};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"class_balanced(", values.describe(), ", seed ", seed,
                          how == per_class::largest ? ")" : ", smallest)"});

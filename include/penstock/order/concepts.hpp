@@ -113,9 +113,20 @@ concept order = std::copy_constructible<O> && requires(const O& o, std::uint64_t
   { o.position_of(at) } -> std::same_as<std::optional<position>>;
 } && bound_order<typename O::bound>;
 
+/// An order that sets the number of lanes.
+template <class O>
+concept lane_setting = order<O> && requires(const O& o) {
+  { o.lanes() } -> std::same_as<std::uint64_t>;
+};
+/// An order that knows closely which positions before it belong to those after it.
+template <class O>
+concept reaching = order<O> && requires(const O& o, position_range after) {
+  { o.reach(after) } -> std::same_as<position_range>;
+};
+
 /// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines
-/// the sequence.
+/// the sequence. A stage with a seed has `plan_seed()`: that of a plan without `seed(n)`.
 /// `works_forward = true` says that it can stand over a source that can only be read forward: then it is a
 /// `counting_stage` or a `repeating_stage`.
 template <class S>
@@ -148,6 +159,11 @@ concept repeating_stage = part_of_kind<S, order_tag> && requires(const std::remo
   requires std::remove_cvref_t<S>::goes_round;
   { s.times } -> std::convertible_to<std::optional<std::uint64_t>>;
 };
+
+/// An order stage that needs to know which samples of the source stand before it:
+/// `static constexpr bool wants_places = true`.
+template <class S>
+concept place_wanting = order_stage<S> && requires { requires S::wants_places; };
 
 /// The order that stage `S` makes.
 template <order_stage S>

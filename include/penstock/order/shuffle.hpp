@@ -162,6 +162,7 @@ struct shuffle_stage {
   static constexpr std::string_view stage_name = "shuffle";
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
@@ -179,6 +180,7 @@ struct windowed_shuffle_stage {
   [[nodiscard]] windowed_shuffle_order make(order_input in) const {
     return {std::move(in), seed, shards, lane_count};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"shuffle(seed ", seed, ", window ", shards,
                          (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});

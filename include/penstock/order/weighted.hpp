@@ -82,6 +82,7 @@ struct weighted_stage {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
     return {detail::run_up(values, in), seed, draws == 0 || in.size == 0 ? in.size : draws};
   }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"weighted(", values.describe(), ", seed ", seed,
                          draws == 0 ? "" : ", draws " + std::to_string(draws), ")"});

@@ -7,7 +7,6 @@
 #include <penstock/core/position.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
-#include <penstock/source/detail/plan_reader.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -131,16 +130,16 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    constexpr mistake wrong = first_wrong_to_join<Args...>();
+    using wrong = typename wrong_join<Args...>::type;
     if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
       return ill_formed{};
-    } else if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       using facts = elements_of<pack<plan_for<Args>...>>;
       if constexpr (!facts::same) {
-        explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+        mistakes::elements_differ::explain<reached_by<typename facts::type>>();
         return ill_formed{};
       } else {
         return concat_source(joined(make_pack(as_plan(args)...)));
@@ -149,9 +148,9 @@ struct concat_fn {
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    constexpr mistake wrong = wrong_to_join<T>();
-    if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    using wrong = typename wrong_join<T>::type;
+    if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       return concat_source(listed(sources));

@@ -14,6 +14,29 @@
 #include <string_view>
 #include <utility>
 
+namespace penstock::inline v0_1::mistakes {
+
+struct two_bad_samples {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples twice; a pipeline has one answer to bad samples, remove one of "
+                  "them");
+  }
+};
+struct replace_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples::replace draws another sample, and this source can only be read "
+                  "forward; write bad_samples::skip(n), or use a source with an index");
+  }
+};
+
+}  // namespace penstock::inline v0_1::mistakes
+
 /// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
 namespace penstock::inline v0_1::bad_samples {
 
@@ -137,8 +160,13 @@ struct policy_stage {
                          (path.empty() ? "" : ", ledger "), path, ")"});
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    return replaces && Context::facts.forward ? mistake::replace_on_forward : mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.bad_samples)
+      return mistakes::two_bad_samples{};
+    else if constexpr (replaces && Context::facts.forward)
+      return mistakes::replace_on_forward{};
+    else
+      return mistakes::none{};
   }
 };
 

@@ -16,6 +16,56 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct two_batches {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
+                  "size you want");
+  }
+};
+struct batch_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                  "batch(n) | pin_and_copy");
+  }
+};
+struct discovered_without_collate {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch cannot stack values whose length is known only after decoding; write "
+                  "batch(n, ragged) or batch(n, pad_to_longest)");
+  }
+};
+struct open_sample_in_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                  "decode<field<...>> before it");
+  }
+};
+struct not_batchable {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
+                  "reached_by<...> beside this line names; write map(f) before it");
+  }
+};
+
+}  // namespace mistakes
+
 namespace detail {
 
 /// Whether there is the field that an option of `batch` is for.
@@ -120,41 +170,47 @@ struct batch_stage {
   }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
-    if constexpr (any_record<element> && !fields_found) return mistake::no_such_field;
-    constexpr mistake found = diagnose_element<element>();
-    return found == mistake::none && !fields_found ? mistake::no_such_field : found;
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && detail::is_right<decltype(diagnose_element<element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<element>();
   }
 
  private:
   template <class Name, class V>
-  static consteval mistake diagnose_field() {
+  static consteval auto diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none)
-      return open_sample<V> || owned_sample<V> ? mistake::open_sample_in_batch : mistake::not_batchable;
-    if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
-      return mistake::discovered_without_collate;
-    return mistake::none;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
+      return mistakes::discovered_without_collate{};
+    else
+      return mistakes::none{};
   }
   template <class V>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_field<void, V>();
   }
   template <any_record R>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_fields<R>(std::make_index_sequence<R::size>{});
   }
   template <class R, std::size_t... Is>
-  static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
-    mistake found = mistake::none;
-    ((found =
-          found != mistake::none
-              ? found
-              : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
-     ...);
-    return found;
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return
+        typename detail::first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+                                                               std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 

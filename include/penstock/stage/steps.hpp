@@ -11,6 +11,18 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct steps_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
+  }
+};
+
+}  // namespace mistakes
+
 /// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
 ///
 /// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass *
@@ -26,6 +38,13 @@ struct steps_stage {
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("steps", count);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::steps_without_batch{};
   }
 };
 

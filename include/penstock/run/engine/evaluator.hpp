@@ -6,6 +6,7 @@
 #include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/column.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace penstock::inline v0_1 {
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 /// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
 /// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -34,19 +35,19 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     in_place rows{p, w, first};
     write(rows, part, counts, last, times, [](std::uint64_t) {});
   }
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
   template <class Counts>
-  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
     append_all(p, w, counts, times, [](std::uint64_t) {});
   }
   /// The same for a chunk of samples that a forward source gave.
   template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
                    bool times) const noexcept {
     append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
       root.item = all + slot;
@@ -54,7 +55,7 @@ class evaluator {
   }
 
   /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
-  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
     try {
       throw;
     } catch (error& e) {
@@ -72,7 +73,7 @@ class evaluator {
   /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
   /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
   /// a worker, another one takes its place.
-  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+  static void finish_columns(Block& p, const batch_part& part) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, part, [&](bad_slot& one) {
         p.columns.blank(static_cast<std::size_t>(one.row));
@@ -103,7 +104,7 @@ class evaluator {
       p.fail(part.first, std::current_exception());
     }
   }
-  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
+  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
     if constexpr (Bad::replaces)
       finish_tolerantly(p, part, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
@@ -114,7 +115,7 @@ class evaluator {
   /// Where samples go whose rows are known: each to the row of its slot.
   struct in_place {
     static constexpr bool makes_holes = true, one_each = true;
-    Payload& p;
+    Block& p;
     worker& w;
     std::uint64_t slot;
 
@@ -128,7 +129,7 @@ class evaluator {
 
     /// What a loop over many slots needs, to be kept in registers.
     struct writer {
-      decltype(Payload::columns)& columns;
+      decltype(Block::columns)& columns;
       template <class V>
       void write(std::uint64_t to, V&& value) const {
         columns.write(static_cast<std::size_t>(to), std::forward<V>(value));
@@ -141,7 +142,7 @@ class evaluator {
   /// stage made several of one.
   struct appended {
     static constexpr bool makes_holes = false, one_each = !Chain::has_parts;
-    Payload& p;
+    Block& p;
     worker& w;
     std::uint64_t slot, count, room;
 
@@ -164,7 +165,7 @@ class evaluator {
 
     /// The same: where each sample makes one row at most, there is always room for it.
     struct writer {
-      decltype(Payload::columns)& columns;
+      decltype(Block::columns)& columns;
       std::uint32_t* const sources;
       std::uint64_t count;
       template <class V>
@@ -244,7 +245,7 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
   /// others.
   template <class Settle>
-  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
+  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
     bool led = false;
     while (true) {
       try {
@@ -278,7 +279,7 @@ class evaluator {
 
   /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain finds it.
   template <class Counts, class Bring>
-  void append_all(Payload& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
+  void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
     // room for a row per slot; the vector keeps what it had
     appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
     write(rows, p.parts[0], counts, p.parts[0].valid, times, bring);
@@ -290,7 +291,7 @@ class evaluator {
   template <class Rows, class Counts, class Bring>
   void write(Rows& rows, const batch_part& part, Counts& counts, std::uint64_t last, bool times,
              Bring bring) const noexcept {
-    Payload& p = rows.p;
+    Block& p = rows.p;
     const auto index_of = [&](std::uint64_t slot) {
       return p.listed ? p.indices[static_cast<std::size_t>(slot)] : part.view[slot - part.first];
     };
@@ -329,7 +330,7 @@ class evaluator {
   /// where the loop has come to, also when something is thrown.
   template <class Rows, class Bring>
   void write_light(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
-    Payload& p = rows.p;
+    Block& p = rows.p;
     worker& w = rows.w;
     const step_view view = part.view;
     const std::uint64_t epoch = p.epoch, base = part.first;

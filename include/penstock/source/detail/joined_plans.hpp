@@ -6,6 +6,7 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
+#include <penstock/source/detail/joinable.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
 
 #include <cstddef>
@@ -17,7 +18,24 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct elements_differ {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix and concat give one kind of element, and the elements of these sources "
+                  "are of different types; make them the same with map(f) or fields<...>, see "
+                  "reached_by<...> beside this line");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
 
 template <std::size_t First, std::size_t Last, class F>
 constexpr void dispatch(std::size_t k, F&& f) {
@@ -262,4 +280,6 @@ template <class T>
   return listed_plans<plan_for<T>>(std::move(plans));
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
