@@ -169,9 +169,9 @@ class evaluator {
       std::uint32_t* const sources;
       std::uint64_t count;
       template <class V>
-      void write(std::uint64_t from, V&& value) {
+      void write(std::uint64_t of_slot, V&& value) {
         columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-        sources[count] = static_cast<std::uint32_t>(from);
+        sources[count] = static_cast<std::uint32_t>(of_slot);
         ++count;
       }
     };
