@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_builder.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -32,7 +33,13 @@ struct sample_cursor {
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+
+  /// Adds shard, offset and key to an error.
+  void say_where(error& e) const;
 };
+
+/// Says that a buffer is not of a member's size.
+[[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
 /// What one worker keeps for reading through a session that copies.
 ///
@@ -203,9 +210,7 @@ class member_blob {
   /// Where the bytes begin in the shard.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
-    if (into.size() != size_) {
-      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
-    }
+    if (into.size() != size_) wrong_size(size_, into.size());
     worker_->read(member_, offset_, into);
   }
   [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
@@ -244,3 +249,7 @@ class tar_sample {
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tar/tar_sample.ipp>
+#endif
