@@ -30,8 +30,8 @@ enum class collation : std::uint8_t { stacked, appended, padded };
 ///
 /// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
 /// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value stands
-/// is known when all are there.
+/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
+/// stands is known when all are there.
 class flexible_values {
  public:
   template <class Session>
