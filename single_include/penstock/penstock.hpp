@@ -54,6 +54,19 @@
 #include <utility>
 #include <vector>
 
+// ---- penstock/core/compiled.hpp
+
+/// Where definitions live: in the headers, inline, unless a program links `penstock::compiled`. That target,
+/// and nothing else, defines PENSTOCK_COMPILED: the program then sees declarations, and the library holds the
+/// definitions. They are the same ones; no macro chooses what they do.
+///
+/// The bodies of `x.hpp` that need no template stand in `x.ipp`, each marked PENSTOCK_INLINE.
+#ifdef PENSTOCK_COMPILED
+#define PENSTOCK_INLINE
+#else
+#define PENSTOCK_INLINE inline
+#endif
+
 // ---- penstock/core/detail/exceptions.hpp
 
 #if !defined(__cpp_exceptions)
@@ -146,48 +159,55 @@ class buffer {
   /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
   /// std::bad_alloc where there is no memory of that size.
   void resize_for_overwrite(std::size_t size) {
-    if (size > capacity_) {
-      if (size > largest) throw std::bad_alloc();
-      const std::size_t wanted = size + size / 4;
-      auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
-      release();
-      data_ = fresh;
-      capacity_ = wanted;
-    }
+    if (size > capacity_) reserve(size);
     size_ = size;
   }
 
   /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant
   /// time per byte.
-  void append(bytes_view bytes) {
-    const std::size_t before = size_;
-    buffer grown;  // frees the old memory when all is copied
-    if (before + bytes.size() > capacity_) {
-      grown.resize_for_overwrite((before + bytes.size()) * 2);
-      if (before != 0) std::memcpy(grown.data_, data_, before);
-      std::swap(data_, grown.data_);
-      std::swap(capacity_, grown.capacity_);
-    }
-    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-    size_ = before + bytes.size();
-  }
+  void append(bytes_view bytes);
 
   void clear() noexcept { size_ = 0; }
 
  private:
+  [[gnu::cold]] void reserve(std::size_t size);
   void release() noexcept {
     if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
-    data_ = nullptr;
-    capacity_ = 0;
   }
-
-  static constexpr std::size_t largest =
-      static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/bytes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
+  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
+  if (size > largest) throw std::bad_alloc();
+  const std::size_t wanted = size + size / 4;
+  auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
+  release();
+  data_ = fresh;
+  capacity_ = wanted;
+}
+
+PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
+  const std::size_t before = size_;
+  buffer grown;  // frees the old memory when all is copied
+  if (before + bytes.size() > capacity_) {
+    grown.resize_for_overwrite((before + bytes.size()) * 2);
+    if (before != 0) std::memcpy(grown.data_, data_, before);
+    std::swap(data_, grown.data_);
+    std::swap(capacity_, grown.capacity_);
+  }
+  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+  size_ = before + bytes.size();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -616,18 +636,106 @@ struct std::tuple_element<I, penstock::record<Fields...>> {
   using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };
 
-// ---- penstock/core/compiled.hpp
+// ---- penstock/core/tensor.hpp
 
-/// Where definitions live: in the headers, inline, unless a program links `penstock::compiled`. That target,
-/// and nothing else, defines PENSTOCK_COMPILED: the program then sees declarations, and the library holds the
-/// definitions. They are the same ones; no macro chooses what they do.
-///
-/// The bodies of `x.hpp` that need no template stand in `x.ipp`, each marked PENSTOCK_INLINE.
-#ifdef PENSTOCK_COMPILED
-#define PENSTOCK_INLINE
-#else
-#define PENSTOCK_INLINE inline
-#endif
+namespace penstock::inline v0_1 {
+
+/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
+/// scalar.
+class extents {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  constexpr extents() = default;
+  template <std::integral... Ns>
+    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
+  constexpr explicit extents(Ns... lengths)
+      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
+  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
+  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
+  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
+  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
+    std::uint64_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
+    return product;
+  }
+  /// Appends a length; false when there is no room.
+  constexpr bool push_back(std::uint64_t length) noexcept {
+    if (rank_ == max_rank) return false;
+    lengths_[rank_++] = length;
+    return true;
+  }
+  /// The same shape with one more length in front: that of a batch of such arrays.
+  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
+    extents result;
+    result.push_back(length);
+    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  /// The same shape without its first length: that of one row.
+  [[nodiscard]] constexpr extents drop_front() const noexcept {
+    extents result;
+    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i)
+      if (a.lengths_[i] != b.lengths_[i]) return false;
+    return true;
+  }
+
+ private:
+  std::array<std::uint64_t, max_rank> lengths_{};
+  std::uint32_t rank_ = 0;
+};
+
+/// "(3, 224, 224)", as numpy prints a shape.
+[[nodiscard]] std::string to_string(const extents& shape);
+
+namespace detail {
+/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
+/// number of them: more than 2^16 of those are `errc::limit`.
+[[nodiscard]] std::uint64_t rows_of(const extents& shape);
+}  // namespace detail
+
+/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
+template <class T>
+class tensor_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr tensor_view() = default;
+  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(shape_.elements());
+  }
+  [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
+  [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
+  [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
+  /// Row `i` along the first length; the view must have one.
+  [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
+    const extents row = shape_.drop_front();
+    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+};
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/message.hpp
 
@@ -922,117 +1030,30 @@ namespace penstock::inline v0_1 {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/tensor.hpp
+// ---- penstock/core/tensor.ipp
 
 namespace penstock::inline v0_1 {
 
-/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
-/// scalar.
-class extents {
- public:
-  static constexpr std::size_t max_rank = 8;
-
-  constexpr extents() = default;
-  template <std::integral... Ns>
-    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
-  constexpr explicit extents(Ns... lengths)
-      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
-
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
-  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
-  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
-  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
-  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
-  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
-    std::uint64_t product = 1;
-    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
-    return product;
-  }
-  /// Appends a length; false when there is no room.
-  constexpr bool push_back(std::uint64_t length) noexcept {
-    if (rank_ == max_rank) return false;
-    lengths_[rank_++] = length;
-    return true;
-  }
-  /// The same shape with one more length in front: that of a batch of such arrays.
-  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
-    extents result;
-    result.push_back(length);
-    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  /// The same shape without its first length: that of one row.
-  [[nodiscard]] constexpr extents drop_front() const noexcept {
-    extents result;
-    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
-    if (a.rank_ != b.rank_) return false;
-    for (std::size_t i = 0; i < a.rank_; ++i)
-      if (a.lengths_[i] != b.lengths_[i]) return false;
-    return true;
-  }
-
- private:
-  std::array<std::uint64_t, max_rank> lengths_{};
-  std::uint32_t rank_ = 0;
-};
-
-/// "(3, 224, 224)", as numpy prints a shape.
-[[nodiscard]] inline std::string to_string(const extents& shape) {
+PENSTOCK_INLINE std::string to_string(const extents& shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < shape.rank(); ++i) {
-    text += std::to_string(shape[i]);
+    detail::append(text, {shape[i]});
     text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
   }
   return text + ")";
 }
 
 namespace detail {
-/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
-/// number of them: more than 2^16 of those are `errc::limit`.
-[[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
+
+PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
   constexpr std::uint64_t most_empty_rows = 65'536;
   if (shape[0] > most_empty_rows && shape.elements() == 0)
     throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
                               most_empty_rows, " rows"});
   return shape[0];
 }
+
 }  // namespace detail
-
-/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
-template <class T>
-class tensor_view {
- public:
-  using value_type = std::remove_cv_t<T>;
-
-  constexpr tensor_view() = default;
-  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
-  /// A view that may write becomes one that may not.
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
-
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept {
-    return static_cast<std::size_t>(shape_.elements());
-  }
-  [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
-  [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
-  [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
-  /// Row `i` along the first length; the view must have one.
-  [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
-    const extents row = shape_.drop_front();
-    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
-  }
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-};
 
 }  // namespace penstock::inline v0_1
 
@@ -1263,13 +1284,47 @@ class chain {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/codec/detail/number_text.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A written number without the white space around it and without one leading '+', which `std::from_chars`
+/// does not take.
+[[nodiscard]] constexpr std::string_view trimmed_number(std::string_view text) noexcept {
+  constexpr std::string_view space = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(space);
+  if (first == std::string_view::npos) return {};
+  text = text.substr(first, text.find_last_not_of(space) - first + 1);
+  // "+-5" must not pass for -5
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
+/// Throws `errc::format`: the bytes are no number; `expected` says what should be there.
+[[noreturn, gnu::cold]] void no_number(bytes_view bytes, std::string_view expected);
+/// Throws `errc::format`: the bytes are a number that its type cannot hold; `range` says which it can.
+[[noreturn, gnu::cold]] void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/detail/quoted.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The first bytes of a field as one readable word for a message: `"12x\n"`; longer ones end in "...".
-[[nodiscard]] inline std::string quoted(bytes_view bytes, std::size_t most = 20) {
+[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/quoted.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
   constexpr char hex[] = "0123456789abcdef";
   std::string text = "\"";
   for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
@@ -1292,28 +1347,21 @@ namespace detail {
   return text;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/trimmed.hpp
+// ---- penstock/codec/detail/number_text.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
-/// A written number without the white space around it and without one leading '+', which `std::from_chars`
-/// does not take.
-[[nodiscard]] constexpr std::string_view trimmed_number(std::string_view text) noexcept {
-  constexpr std::string_view space = " \t\n\v\f\r";
-  const auto first = text.find_first_not_of(space);
-  if (first == std::string_view::npos) return {};
-  text = text.substr(first, text.find_last_not_of(space) - first + 1);
-  // "+-5" must not pass for -5
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  return text;
+PENSTOCK_INLINE void no_number(bytes_view bytes, std::string_view expected) {
+  throw error(errc::format, {"found ", quoted(bytes), " where a ", expected, " was expected"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+PENSTOCK_INLINE void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range) {
+  throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/floating.hpp
 
@@ -1345,9 +1393,8 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes),
-                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
-    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
+      detail::number_out_of_range(bytes, {" for a real number of ", sizeof(T) * 8, " bits"});
+    detail::no_number(bytes, "real number");
   }
 };
 
@@ -1418,10 +1465,9 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
-                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
-    throw error(errc::format,
-                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
+      detail::number_out_of_range(bytes, {": it must be from ", std::numeric_limits<T>::min(), " to ",
+                                          std::numeric_limits<T>::max()});
+    detail::no_number(bytes, "decimal whole number");
   }
 };
 
@@ -1446,13 +1492,34 @@ struct npy_header {
   std::size_t data_offset = 0;
 };
 
+/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
+/// says is not checked.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+[[nodiscard]] npy_header read_npy_header(bytes_view file);
+
+/// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
+/// overflow.
+[[nodiscard]] std::uint64_t npy_payload(const npy_header& header);
+
+/// The header of a whole npy file of `kind` and item size; that many bytes follow it as its shape says.
+[[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
+
+/// An npy file, version 1.0, as numpy itself writes it: `count` items of these bytes.
+[[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
+                                              std::size_t count, bytes_view values);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/npy_header.ipp
+
+namespace penstock::inline v0_1::detail {
+
 /// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
 /// order, with any spacing and an optional comma at the end. No recursion, no allocation but for messages.
-template <class = void>
-class basic_npy_header_parser {
+class npy_header_parser {
  public:
-  basic_npy_header_parser(std::string_view literal, std::uint64_t base) noexcept
-      : text_(literal), base_(base) {}
+  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
 
   void parse(npy_header& header) {
     expect('{');
@@ -1568,13 +1635,8 @@ class basic_npy_header_parser {
   std::size_t at_ = 0;
   std::uint64_t base_;
 };
-using npy_header_parser = basic_npy_header_parser<>;
 
-/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
-/// says is not checked.
-/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
-template <class = void>
-[[nodiscard]] npy_header read_npy_header(bytes_view file) {
+PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
     throw error(
@@ -1602,10 +1664,7 @@ template <class = void>
   return header;
 }
 
-/// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
-/// overflow.
-template <class = void>
-[[nodiscard]] std::uint64_t npy_payload(const npy_header& header) {
+PENSTOCK_INLINE std::uint64_t npy_payload(const npy_header& header) {
   std::uint64_t bytes = header.item_size;
   bool empty = false;
   for (const std::uint64_t length : header.shape) {
@@ -1619,8 +1678,47 @@ template <class = void>
   return empty ? 0 : bytes;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+PENSTOCK_INLINE npy_header whole_npy(bytes_view file, char kind, std::size_t item_size) {
+  npy_header header = read_npy_header(file);
+  if (header.kind != kind || header.item_size != item_size)
+    throw error(errc::format,
+                {"the npy file holds dtype '", header.descr, "', but '", kind, item_size, "' was asked for"})
+        .at_offset(8);
+  if (header.fortran && header.shape.rank() > 1)
+    throw error(
+        errc::format,
+        "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
+        .at_offset(8);
+  const std::size_t size = file.size() - header.data_offset;
+  const std::uint64_t expected = npy_payload(header);
+  if (size != expected)
+    throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                               "', which is ", expected, " bytes, but ", size, " follow it"})
+        .at_offset(header.data_offset);
+  return header;
+}
+
+PENSTOCK_INLINE std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
+                                                std::size_t count, bytes_view values) {
+  if (shape.elements() != count)
+    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
+                                 " elements, but ", count, " values were given"});
+  const char native = item_size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string head = text({"{'descr': '", native, kind, item_size,
+                           "', 'fortran_order': False, 'shape': ", to_string(shape), ", }"});
+  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy lets the values begin at a multiple of 64
+  head += '\n';
+  std::string preamble("\x93NUMPY\1\0", 8);
+  preamble += static_cast<char>(head.size() & 0xff);
+  preamble += static_cast<char>(head.size() >> 8);
+  preamble += head;
+  std::vector<std::byte> file(preamble.size() + values.size());
+  std::memcpy(file.data(), preamble.data(), preamble.size());
+  if (!values.empty()) std::memcpy(file.data() + preamble.size(), values.data(), values.size());
+  return file;
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/npy.hpp
 
@@ -1718,24 +1816,10 @@ struct npy {
   template <byte_element Bytes>
   [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    const detail::npy_header header = detail::read_npy_header(file);
-    if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
-                                 sizeof(T), "' was asked for"})
-          .at_offset(8);
-    if (header.fortran && header.shape.rank() > 1)
-      throw error(
-          errc::format,
-          "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
-          .at_offset(8);
-    const bytes_view payload = file.subspan(header.data_offset);
-    const std::uint64_t expected = detail::npy_payload(header);
-    if (payload.size() != expected)
-      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
-                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
-          .at_offset(header.data_offset);
+    const detail::npy_header header = detail::whole_npy(file, npy_kind<T>, sizeof(T));
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
+    const bool swapped = header.order == foreign && sizeof(T) > 1;
+    return {file.subspan(header.data_offset), header.shape, swapped, s};
   }
 };
 
@@ -1746,30 +1830,7 @@ struct npy {
 template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
-  if (shape.elements() != values.size())
-    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
-                                 " elements, but ", values.size(), " values were given"});
-  constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
-  std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
-                     "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
-  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy lets the values begin at a multiple of 64
-  head += '\n';
-  const std::string preamble = {'\x93',
-                                'N',
-                                'U',
-                                'M',
-                                'P',
-                                'Y',
-                                '\1',
-                                '\0',
-                                static_cast<char>(head.size() & 0xff),
-                                static_cast<char>(head.size() >> 8)};
-  std::vector<std::byte> file(preamble.size() + head.size() + values.size_bytes());
-  std::memcpy(file.data(), preamble.data(), preamble.size());
-  std::memcpy(file.data() + preamble.size(), head.data(), head.size());
-  if (!values.empty())
-    std::memcpy(file.data() + preamble.size() + head.size(), values.data(), values.size_bytes());
-  return file;
+  return detail::npy_file(npy_kind<T>, sizeof(T), shape, values.size(), std::as_bytes(values));
 }
 
 }  // namespace penstock::inline v0_1
@@ -1783,7 +1844,46 @@ namespace detail {
 /// How many bytes from the start are whole, well-formed UTF-8 characters: all of them, or the offset of the
 /// first bad one.
 /// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
-[[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
+[[nodiscard]] std::size_t valid_utf8_prefix(bytes_view bytes) noexcept;
+/// Throws `errc::format` where the bytes are not UTF-8, with the offset of the first that is not.
+void check_utf8(bytes_view bytes);
+
+}  // namespace detail
+
+/// Bytes that are text, without a copy.
+///
+/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on what its `finish` gives),
+/// of a length that is known only when it is there: `batch` needs a collate policy for it.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
+/// of other scripts; no allocation.
+/// Threads: any number at once.
+/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}` takes
+/// any bytes.
+///
+///     no_scratch none;
+///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);
+struct text {
+  /// Whether the bytes must be well-formed UTF-8.
+  bool check = true;
+
+  static constexpr std::string_view codec_name = "text";
+  static constexpr std::string_view extensions[] = {"txt", "text", "transcript"};
+
+  template <byte_element Bytes>
+  [[nodiscard]] std::string_view decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    if (check) detail::check_utf8(bytes);
+    return text_of(bytes);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/text.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   const std::size_t size = bytes.size();
   std::size_t i = 0;
@@ -1818,42 +1918,15 @@ namespace detail {
   return size;
 }
 
-}  // namespace detail
+PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
+  const std::size_t good = valid_utf8_prefix(bytes);
+  if (good != bytes.size())
+    throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes.subspan(good), 4),
+                               "; text{.check = false} takes any bytes"})
+        .at_offset(good);
+}
 
-/// Bytes that are text, without a copy.
-///
-/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on what its `finish` gives),
-/// of a length that is known only when it is there: `batch` needs a collate policy for it.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
-/// of other scripts; no allocation.
-/// Threads: any number at once.
-/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}` takes
-/// any bytes.
-///
-///     no_scratch none;
-///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);
-struct text {
-  /// Whether the bytes must be well-formed UTF-8.
-  bool check = true;
-
-  static constexpr std::string_view codec_name = "text";
-  static constexpr std::string_view extensions[] = {"txt", "text", "transcript"};
-
-  template <byte_element Bytes>
-  [[nodiscard]] std::string_view decode(const Bytes& in, no_scratch&) const {
-    const bytes_view bytes = as_bytes(in);
-    if (check) {
-      const std::size_t good = detail::valid_utf8_prefix(bytes);
-      if (good != bytes.size())
-        throw error(errc::format, {"the text is not UTF-8: found ", detail::quoted(bytes.subspan(good), 4),
-                                   "; text{.check = false} takes any bytes"})
-            .at_offset(good);
-    }
-    return text_of(bytes);
-  }
-};
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/core/random.hpp
 
@@ -2082,22 +2155,262 @@ class fingerprint {
     } else if constexpr (std::integral<T>) {
       word(static_cast<std::uint64_t>(value));
     } else {
-      const std::string_view text(value);
-      word(text.size());
-      std::uint64_t packed = 0;
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        packed = packed << 8 | static_cast<unsigned char>(text[i]);
-        if (i % 8 == 7) {
-          word(packed);
-          packed = 0;
-        }
-      }
-      word(packed);
+      add_text(std::string_view(value));
     }
+  }
+  constexpr void add_text(std::string_view text) noexcept {
+    word(text.size());
+    std::uint64_t packed = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      packed = packed << 8 | static_cast<unsigned char>(text[i]);
+      if (i % 8 == 7) {
+        word(packed);
+        packed = 0;
+      }
+    }
+    word(packed);
   }
 
   std::uint64_t state_ = 0x70656e73746f636bu;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/flat_json.hpp
+
+/// JSON as far as this library writes it: states, ledgers, timelines. One function quotes, one class reads.
+namespace penstock::inline v0_1 {
+
+/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
+/// bytes.
+/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
+[[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
+
+namespace detail {
+
+/// A text with U+FFFD for each byte that is no UTF-8: what a reader gets back of `json_quoted`.
+[[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
+
+/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
+[[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
+
+/// A strict reader of JSON whose names come in a known order, blanks between tokens aside. It reads what this
+/// library writes: of escapes \", \\, \u00XX for characters below 128, and \ufffd.
+///
+/// All else is an error with its offset: "<what>: expected <that>".
+class json_reader {
+ public:
+  /// How errors call what is read; `stage` may be empty.
+  struct subject {
+    errc code;
+    std::string_view what, stage;
+  };
+  json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
+
+  /// Where the next token begins.
+  [[nodiscard]] std::size_t at() noexcept;
+  /// Whether the text ended where more was expected: it may have been cut.
+  [[nodiscard]] bool was_cut() const noexcept { return cut_; }
+
+  void expect(char c);
+  /// A name and the colon behind it.
+  void name(std::string_view wanted);
+  /// The same where it is the next one; else nothing is read.
+  [[nodiscard]] bool optional_name(std::string_view wanted);
+  /// The same behind a comma.
+  [[nodiscard]] bool next_name(std::string_view wanted);
+  [[nodiscard]] std::string string();
+  [[nodiscard]] std::uint64_t number();
+  /// A number that is written as a string, so that no reader rounds it.
+  [[nodiscard]] std::uint64_t quoted_number();
+  /// An array, whose elements `read_one` reads.
+  template <class Read>
+  void list(Read read_one) {
+    expect('[');
+    if (!is_next(']')) {
+      read_one();
+      while (!is_next(']')) {
+        expect(',');
+        read_one();
+      }
+    }
+    expect(']');
+  }
+  void end(std::string_view called);
+  [[noreturn]] void fail(std::string_view wanted, std::size_t offset) const;
+
+ private:
+  [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
+  /// Fails at the place of the next character; where there is none, the text was cut.
+  [[noreturn]] void fail_here(std::string_view wanted);
+  void append_character(std::string& value);
+
+  std::string_view text_;
+  subject of_;
+  std::size_t at_ = 0;
+  bool cut_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/flat_json.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
+  std::string quoted = "\"";
+  while (!s.empty()) {
+    const auto byte = static_cast<unsigned char>(s.front());
+    const std::size_t length = detail::utf8_length(s);
+    if (byte == '"' || byte == '\\')
+      quoted.append({'\\', s.front()});
+    else if (byte < 0x20 || byte == 0x7f)
+      detail::append(quoted, {"\\u00", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
+    else
+      quoted += length == 0 ? std::string_view("\\ufffd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return quoted + '"';
+}
+
+namespace detail {
+
+PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
+  std::string clean;
+  while (!s.empty()) {
+    const std::size_t length = utf8_length(s);
+    clean += length == 0 ? std::string_view("\xef\xbf\xbd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return clean;
+}
+
+PENSTOCK_INLINE std::size_t utf8_length(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef)
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (first >= 0xf0 && first <= 0xf4)
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
+               ? 4
+               : 0;
+  return 0;
+}
+
+PENSTOCK_INLINE std::size_t json_reader::at() noexcept {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    ++at_;
+  return at_;
+}
+PENSTOCK_INLINE void json_reader::expect(char c) {
+  if (!is_next(c)) fail_here(text({"'", c, "'"}));
+  ++at_;
+}
+PENSTOCK_INLINE void json_reader::name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (string() != wanted) fail(text({"the name \"", wanted, '"'}), begin);
+  expect(':');
+}
+PENSTOCK_INLINE bool json_reader::optional_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (is_next('"') && string() == wanted) {
+    expect(':');
+    return true;
+  }
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE bool json_reader::next_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (begin == text_.size()) fail_here("','");
+  if (!is_next(',')) return false;
+  ++at_;
+  if (at() == text_.size()) fail_here("a name");
+  if (optional_name(wanted)) return true;
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE std::string json_reader::string() {
+  expect('"');
+  std::string value;
+  while (at_ < text_.size() && text_[at_] != '"') append_character(value);
+  if (at_ == text_.size()) fail_here("'\"'");
+  ++at_;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
+  constexpr std::string_view wanted = "a character, or \\\", \\\\, \\u00XX or \\ufffd";
+  const std::string_view rest = text_.substr(at_);
+  std::size_t length = utf8_length(rest);
+  if (rest.front() == '\\') {
+    const std::string_view code = rest.substr(1, 5);
+    unsigned character = 0;
+    if (code.starts_with('"') || code.starts_with('\\')) {
+      value += code.front();
+      length = 2;
+    } else if (code == "ufffd") {
+      value += "\xef\xbf\xbd";
+      length = 6;
+    } else if (code.size() == 5 && code.starts_with("u00") &&
+               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
+               character < 0x80) {
+      value += static_cast<char>(character);
+      length = 6;
+    } else {
+      cut_ = code.size() < 5;
+      fail(wanted, at_);
+    }
+  } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
+    const auto first = static_cast<unsigned char>(rest.front());
+    const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    cut_ = rest.size() < whole && std::all_of(rest.begin() + 1, rest.end(), [](char c) {
+             return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+           });
+    fail(wanted, at_);
+  } else {
+    value += rest.substr(0, length);
+  }
+  at_ += length;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::number() {
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at();
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc()) fail_here("a number of 64 bits");
+  at_ += static_cast<std::size_t>(end - begin);
+  if (at_ == text_.size()) fail_here("what is behind a number");
+  return value;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::quoted_number() {
+  expect('"');
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at_;
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
+    fail("a number of 64 bits as a string", at_);
+  at_ += static_cast<std::size_t>(end - begin) + 1;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::end(std::string_view called) {
+  if (at() != text_.size()) fail(called, at_);
+}
+PENSTOCK_INLINE void json_reader::fail_here(std::string_view wanted) {
+  cut_ = at() == text_.size();
+  fail(wanted, at_);
+}
+PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offset) const {
+  throw error(of_.code, {of_.what, ": expected ", wanted}).in_stage(of_.stage).at_offset(offset);
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -3287,6 +3600,8 @@ concept reaching = order<O> && requires(const O& o, position_range after) {
 /// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines
 /// the sequence. A stage with a seed has `plan_seed()`: that of a plan without `seed(n)`.
+/// `works_forward = true` says that it can stand over a source that can only be read forward: then it is a
+/// `counting_stage` or a `repeating_stage`.
 template <class S>
 concept order_stage = std::copy_constructible<S> && std::same_as<typename S::penstock_part, order_tag> &&
                       requires(const S& s, order_input in) {
@@ -3294,6 +3609,29 @@ concept order_stage = std::copy_constructible<S> && std::same_as<typename S::pen
                         { s.describe() } -> std::same_as<std::string>;
                         { s.make(std::move(in)) } -> order;
                       };
+
+/// What a stage keeps of things that are counted from 0 in every epoch, be they samples, rows or batches:
+/// numbers `first` and on, up to `end`.
+struct item_range {
+  std::uint64_t first = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// An order stage that chooses by number alone, and says what it keeps: `take` and `skip`. It says so with
+/// `counts_only`, and can stand where things have no positions and are counted one after another.
+template <class S>
+concept counting_stage = part_of_kind<S, order_tag> && requires(const std::remove_cvref_t<S>& s) {
+  requires std::remove_cvref_t<S>::counts_only;
+  { s.kept() } -> std::same_as<item_range>;
+};
+
+/// An order stage that gives what stands before it again, `times` times: `repeat`. It says so with
+/// `goes_round`.
+template <class S>
+concept repeating_stage = part_of_kind<S, order_tag> && requires(const std::remove_cvref_t<S>& s) {
+  requires std::remove_cvref_t<S>::goes_round;
+  { s.times } -> std::convertible_to<std::optional<std::uint64_t>>;
+};
 
 /// An order stage that needs to know which samples of the source stand before it:
 /// `static constexpr bool wants_places = true`.
@@ -4104,6 +4442,9 @@ inline constexpr bool any_wants_places = false;
 template <class... Stages>
 inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
 
+/// A source in words, as a state holds them: a list of files may be long.
+[[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
+
 /// A stage that counts in the fingerprint of the sequence, and says with what.
 template <class Stage>
 concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
@@ -4228,69 +4569,60 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
 
 /// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
 template <class Plan>
-std::string sequence_text(const Plan& p) {
+std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
-  std::string words = p.source().describe();
-  constexpr std::size_t most = 1000;  // a list of files may be long
-  if (words.size() > most) words = words.substr(0, most) + "...";
-  if constexpr (requires { p.source().sequence_text(); })
-    words += " | " + p.source().sequence_text().substr(0, most);
-  class fingerprint h;
+  std::vector<std::string> words{detail::word_of_data(p.source().describe())};
+  if constexpr (ordered_source_in_words<typename Plan::source_type>)
+    words.push_back(detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) words += " | shard";
+      if (deals_early) words.emplace_back("shard");
     } else if constexpr (part_of_kind<Stage, batch_tag>) {
-      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
-                             to_string(stage.at_end)});
-    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
-                         part_of_kind<Stage, expander_tag>) {
-      words += " | " + text_of_stage(stage);
+      words.push_back(detail::text(
+          {"batch of ", stage.global_size(world_of(p).size), " in all, tail ", to_string(stage.at_end)}));
+    } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
+      words.push_back(detail::as_utf8(text_of_stage(stage)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  words.push_back(detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
 
 namespace detail {
 
-/// Where the first stage of a text of `sequence_text` ends. A joint has the stages of its sources in
-/// brackets;
-/// where those do not close, since a long text was cut, the first stage ends where any does.
-[[nodiscard, gnu::cold]] inline std::size_t end_of_stage(std::string_view words) noexcept {
-  int open = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    open += words[i] == '(' ? 1 : words[i] == ')' ? -1 : 0;
-    if (open == 0 && words.substr(i, 3) == " | ") return i;
-  }
-  return open == 0 ? words.size() : std::min(words.find(" | "), words.size());
-}
-
-/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// Where two lists of `sequence_words` part: "it has X where this plan has Y". The same data may be called
 /// otherwise.
-[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
-                                                                 std::string_view ours, bool same_data) {
-  const auto cut = [](std::string_view& rest) {
-    const std::size_t end = end_of_stage(rest);
-    const std::string_view word = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 3, rest.size()));
-    return word;
-  };
-  if (same_data) cut(theirs), cut(ours);
-  while (!theirs.empty() || !ours.empty()) {
-    const std::string_view there = cut(theirs), here = cut(ours);
-    if (there != here)
-      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
-                   here.empty() ? "no more" : here});
-  }
-  return {};
-}
+[[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
+                                                      std::span<const std::string> ours, bool same_data);
 
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/parts.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string word_of_data(std::string words) {
+  constexpr std::size_t most = 1000;
+  if (words.size() > most) words = words.substr(0, most) + "...";
+  return as_utf8(words);
+}
+
+PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs,
+                                             std::span<const std::string> ours, bool same_data) {
+  for (std::size_t i = same_data ? 1 : 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    if (i < theirs.size() && i < ours.size() && theirs[i] == ours[i]) continue;
+    return text({"it has ", i < theirs.size() ? std::string_view(theirs[i]) : "no more stages",
+                 " where this plan has ", i < ours.size() ? std::string_view(ours[i]) : "no more"});
+  }
+  return {};
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/evaluation/reader_calls.hpp
 
@@ -5074,56 +5406,50 @@ namespace penstock::inline v0_1 {
 /// in turn, wherever among them `shard` stands.
 class selection {
  public:
-  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
-  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
-  void deal(std::uint64_t rank, std::uint64_t world) {
+  selection() = default;
+  explicit selection(item_range kept) : kept_(1, kept) {}
+
+  /// Of those that pass, only these.
+  void keep(item_range kept) { kept_.push_back(kept); }
+  void deal(std::uint64_t rank, std::uint64_t world) noexcept {
     rank_ = rank;
     world_ = world;
   }
   /// Deals anew with each global step of so many: where the number of ranks does not divide it.
-  void deal_in_steps_of(std::uint64_t global) {
+  void deal_in_steps_of(std::uint64_t global) noexcept {
     if (global % world_ != 0) step_ = global;
   }
 
   enum class verdict { pass, drop, end };
   /// Whether everything passes and is ours.
-  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool trivial() const noexcept { return kept_.empty() && !deals(); }
   [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
 
   [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const bound& b : bounds_) {
-      if (b.skips) {
-        if (number < b.n) return verdict::drop;
-        number -= b.n;
-      } else if (number >= b.n) {
-        return verdict::end;
-      }
+    for (const item_range& one : kept_) {
+      if (number < one.first) return verdict::drop;
+      if (number >= one.end) return verdict::end;
+      number -= one.first;
     }
     return verdict::pass;
   }
   /// How many of the first `count` pass `look`.
-  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
-    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
-    return count;
-  }
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept;
   /// How many there must be at least for `count` of them to pass, if so many can.
-  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
-    constexpr std::uint64_t most = ~std::uint64_t{0};
-    for (const bound& b : bounds_)
-      if (b.skips) count = count > most - b.n ? most : count + b.n;
-    return count;
-  }
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept;
   /// Whether the rank at hand gets number `dealt` of those that pass.
   [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
-    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
+    return world_ == 1 || (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
   }
 
+  /// What a state says of a selection that is one stage, when the next thing has this number: of `take` how
+  /// many it gave, of `skip` and `shard` how many they leave out before the next one.
+  [[nodiscard]] std::uint64_t mark_at(std::uint64_t number) const noexcept;
+  /// The number, from that.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t mark) const noexcept;
+
  private:
-  struct bound {
-    bool skips;
-    std::uint64_t n;
-  };
-  std::vector<bound> bounds_;
+  std::vector<item_range> kept_;
   std::uint64_t rank_ = 0, world_ = 1;
   std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
@@ -5140,10 +5466,8 @@ selection select_between(const pack<Stages...>& stages) {
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
         all.deal(stage.part.rank, stage.part.size);
-      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip_first(stage.count);
-      else if constexpr (part_of_kind<type, order_tag>)
-        all.take_first(stage.count);
+      else if constexpr (counting_stage<type>)
+        all.keep(stage.kept());
     }
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -5153,6 +5477,35 @@ selection select_between(const pack<Stages...>& stages) {
 }
 
 }  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/feed/selection.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::uint64_t selection::passing(std::uint64_t count) const noexcept {
+  for (const item_range& one : kept_) count = std::min(count, one.end) - std::min(count, one.first);
+  return count;
+}
+
+PENSTOCK_INLINE std::uint64_t selection::reaching(std::uint64_t count) const noexcept {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  for (const item_range& one : kept_) count = count > most - one.first ? most : count + one.first;
+  return count;
+}
+
+PENSTOCK_INLINE std::uint64_t selection::mark_at(std::uint64_t number) const noexcept {
+  if (kept_.empty()) return (world_ + rank_ - number % world_) % world_;
+  const item_range& kept = kept_.front();
+  return kept.first == 0 ? number : kept.first - std::min(number, kept.first);
+}
+
+PENSTOCK_INLINE std::uint64_t selection::number_at(std::uint64_t mark) const noexcept {
+  if (kept_.empty()) return (world_ + rank_ - mark % world_) % world_;
+  const item_range& kept = kept_.front();
+  return kept.first == 0 ? mark : kept.first - std::min(mark, kept.first);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -5521,7 +5874,7 @@ namespace penstock::inline v0_1 {
 /// Where the plan is elastic, the state of any rank serves every rank of any world; else `merge` puts those
 /// of all ranks into one.
 struct state {
-  static constexpr std::uint64_t current_version = 1;
+  static constexpr std::uint64_t current_version = 2;
 
   std::uint64_t version = current_version;
   std::uint64_t dataset = 0;
@@ -5539,7 +5892,7 @@ struct state {
   std::uint64_t bad = 0;               ///< `bad_samples`: those of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
   std::vector<std::uint64_t> front;    ///< forward sources: where the source and the orders on it stand
-  std::string plan;                    ///< the data and the stages that determine the sequence, for messages
+  std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: those of ranks 0, 1, ...
 
   friend bool operator==(const state&, const state&) = default;
@@ -5567,23 +5920,32 @@ void for_each_state_number(S& s, F f) {
   f("elastic", s.elastic);
 }
 
-/// A text as a JSON string.
-template <class = void>
-void append_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      append(out, {"\\u00", "0123456789abcdef"[c >> 4 & 15], "0123456789abcdef"[c & 15]});
-    else
-      out += c;
-  }
-  out += '"';
-}
+}  // namespace detail
 
-/// A sum over a state's text, whatever blanks stand between its tokens.
-template <class = void>
-[[nodiscard]] std::uint64_t state_check(std::string_view text) {
+/// The state as JSON, on one line where it is not a merged one.
+[[nodiscard]] std::string to_string(const state& s);
+
+/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of another
+/// version.
+[[nodiscard]] state state_from_string(std::string_view text);
+
+/// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
+/// plan that of rank 0, with the mean of all their bad samples; else all of them.
+///
+/// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
+/// where one is missing.
+[[nodiscard]] state merge(std::span<const state> all);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/state.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+// A sum over a state's text, whatever blanks stand between its tokens.
+PENSTOCK_INLINE std::uint64_t state_check(std::string_view text) {
   std::string tokens;
   bool inside = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -5597,23 +5959,24 @@ template <class = void>
   return fingerprint().add(tokens).value();
 }
 
-/// What stands before "check": all of a state.
-template <class = void>
-[[nodiscard]] std::string state_body(const state& s) {
+// What stands before "check": all of a state.
+PENSTOCK_INLINE std::string state_body(const state& s) {
   std::string text = "{";
-  for_each_state_number(s, [&](std::string_view key, const std::uint64_t& value) {
-    append(text, {text.size() > 1 ? ", " : "", '"', key, "\": \"", value, '"'});
-  });
-  text += ", \"plan\": ";
-  append_quoted(text, s.plan);
-  text += ", \"held\": [";
-  for (std::size_t i = 0; i < s.held.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.held[i], '"'});
-  text += "], ";
-  if (!s.front.empty()) {
-    text += "\"front\": [";
-    for (std::size_t i = 0; i < s.front.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", s.front[i], '"'});
-    text += "], ";
-  }
+  const auto number = [&text](std::string_view key, std::uint64_t value) {
+    append(text, {text.size() > 1 ? ", \"" : "\"", key, "\": \"", value, '"'});
+  };
+  const auto numbers = [&text](std::string_view key, const std::vector<std::uint64_t>& all) {
+    append(text, {", \"", key, "\": ["});
+    for (std::size_t i = 0; i < all.size(); ++i) append(text, {i == 0 ? "\"" : ",\"", all[i], '"'});
+    text += ']';
+  };
+  for_each_state_number(s, number);
+  text += ", \"plan\": [";
+  for (std::size_t i = 0; i < s.plan.size(); ++i) append(text, {i == 0 ? "" : ", ", json_quoted(s.plan[i])});
+  text += ']';
+  numbers("held", s.held);
+  if (!s.front.empty()) numbers("front", s.front);
+  text += ", ";
   if (!s.ranks.empty()) {
     text += "\"ranks\": [";
     for (std::size_t i = 0; i < s.ranks.size(); ++i)
@@ -5623,165 +5986,76 @@ template <class = void>
   return text;
 }
 
-/// A strict reader of exactly what `to_string` writes, blanks between tokens aside.
+// Reads exactly what `to_string` writes, blanks between tokens aside.
 class state_reader {
  public:
-  explicit state_reader(std::string_view text) : text_(text) {}
+  explicit state_reader(std::string_view text)
+      : text_(text),
+        json_(text, {errc::state, "this is no state of a penstock run, or it was cut or edited", ""}) {}
 
   state read() {
     state s = object(0);
-    blanks();
-    if (at_ != text_.size()) fail("the end");
+    json_.end("the end");
     return s;
   }
 
  private:
   state object(unsigned depth) {
-    const std::size_t begin = (blanks(), at_);
+    const std::size_t begin = json_.at();
     state s;
-    expect('{');
+    json_.expect('{');
     bool first = true;
     for_each_state_number(s, [&](std::string_view key, std::uint64_t& value) {
-      if (!first) expect(',');
+      if (!first) json_.expect(',');
       first = false;
-      name(key);
-      value = number();
-      if (key == "penstock_state" && value > state::current_version)
-        throw error(errc::state, {"this state is of version ", value, " and this library reads up to ",
-                                  state::current_version, "; use the library that wrote it, or a newer one"});
-      if (key == "penstock_state" && value == 0) fail("a version of at least 1");
+      json_.name(key);
+      value = json_.quoted_number();
+      if (key == "penstock_state" && value != state::current_version)
+        throw error(errc::state, {"this state is of version ", value, " and this library reads version ",
+                                  state::current_version, "; use the library that wrote it",
+                                  value > state::current_version ? ", or a newer one" : ""});
     });
-    expect(',');
-    name("plan");
-    s.plan = quoted();
-    expect(',');
-    name("held");
-    list([&] { s.held.push_back(number()); });
-    expect(',');
-    if (is_name("front")) {
-      name("front");
-      list([&] { s.front.push_back(number()); });
-      if (s.front.empty()) fail("a number in \"front\"");
-      expect(',');
+    json_.expect(',');
+    json_.name("plan");
+    json_.list([&] { s.plan.push_back(json_.string()); });
+    json_.expect(',');
+    json_.name("held");
+    json_.list([&] { s.held.push_back(json_.quoted_number()); });
+    json_.expect(',');
+    if (json_.optional_name("front")) {
+      json_.list([&] { s.front.push_back(json_.quoted_number()); });
+      if (s.front.empty()) json_.fail("a number in \"front\"", json_.at());
+      json_.expect(',');
     }
-    if (depth == 0 && is_name("ranks")) {
-      name("ranks");
-      list([&] { s.ranks.push_back(object(1)); });
-      if (s.ranks.empty()) fail("a state in \"ranks\"");
-      expect(',');
+    if (depth == 0 && json_.optional_name("ranks")) {
+      json_.list([&] { s.ranks.push_back(object(1)); });
+      if (s.ranks.empty()) json_.fail("a state in \"ranks\"", json_.at());
+      json_.expect(',');
     }
-    const std::size_t end = (blanks(), at_);
-    name("check");
-    const std::size_t check_at = (blanks(), at_);
-    const std::uint64_t check = number();
-    expect('}');
-    if (depth == 0 && check != state_check(text_.substr(begin, end - begin))) {
-      at_ = check_at;
-      fail("the number that goes with what stands before it");
-    }
+    const std::size_t end = json_.at();
+    json_.name("check");
+    const std::size_t check_at = json_.at();
+    const std::uint64_t check = json_.quoted_number();
+    json_.expect('}');
+    if (depth == 0 && check != state_check(text_.substr(begin, end - begin)))
+      json_.fail("the number that goes with what stands before it", check_at);
     return s;
-  }
-  template <class Read>
-  void list(Read read_one) {
-    expect('[');
-    if (!peek(']')) {
-      read_one();
-      while (!peek(']')) {
-        expect(',');
-        read_one();
-      }
-    }
-    expect(']');
-  }
-  void blanks() {
-    while (at_ < text_.size() &&
-           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
-      ++at_;
-  }
-  [[nodiscard]] bool peek(char c) {
-    blanks();
-    return at_ < text_.size() && text_[at_] == c;
-  }
-  void expect(char c) {
-    if (!peek(c)) fail(std::string("'") + c + "'");
-    ++at_;
-  }
-  void name(std::string_view key) {
-    expect('"');
-    if (text_.substr(at_, key.size()) != key) fail("the key \"" + std::string(key) + "\"");
-    at_ += key.size();
-    if (at_ >= text_.size() || text_[at_] != '"') fail("the key \"" + std::string(key) + "\"");
-    ++at_;
-    expect(':');
-  }
-  [[nodiscard]] bool is_name(std::string_view key) {
-    return peek('"') && text_.substr(at_ + 1, key.size()) == key;
-  }
-  std::string quoted() {
-    expect('"');
-    std::string value;
-    while (at_ < text_.size() && text_[at_] != '"' && static_cast<unsigned char>(text_[at_]) >= 0x20) {
-      if (text_[at_] != '\\') {
-        value += text_[at_++];
-      } else if (text_.substr(at_ + 1, 1) == "\"" || text_.substr(at_ + 1, 1) == "\\") {
-        value += text_[at_ + 1];
-        at_ += 2;
-      } else {
-        unsigned code = 0;
-        const std::string_view escape = text_.substr(at_, 6);
-        const char* const end = escape.data() + escape.size();
-        if (!escape.starts_with("\\u00") || std::from_chars(escape.data() + 4, end, code, 16).ptr != end ||
-            escape.size() != 6 || code >= 0x20)
-          fail("a character, or \\\", \\\\ or \\u00XX");
-        value += static_cast<char>(code);
-        at_ += 6;
-      }
-    }
-    expect('"');
-    return value;
-  }
-  std::uint64_t number() {
-    expect('"');
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
-      fail("a number of 64 bits as a string");
-    at_ = static_cast<std::size_t>(end - text_.data()) + 1;
-    return value;
-  }
-  [[noreturn]] void fail(const std::string& wanted) const {
-    throw error(errc::state,
-                {"this is no state of a penstock run, or it was cut or edited: expected ", wanted})
-        .at_offset(at_);
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  json_reader json_;
 };
 
 }  // namespace detail
 
-/// The state as JSON, on one line where it is not a merged one.
-template <class = void>
-[[nodiscard]] std::string to_string(const state& s) {
+PENSTOCK_INLINE std::string to_string(const state& s) {
   const std::string body = detail::state_body(s);
   return detail::text({body, "\"check\": \"", detail::state_check(body), "\"}"});
 }
 
-/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of a newer
-/// version.
-template <class = void>
-[[nodiscard]] state state_from_string(std::string_view text) {
-  return detail::state_reader(text).read();
-}
+PENSTOCK_INLINE state state_from_string(std::string_view text) { return detail::state_reader(text).read(); }
 
-/// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
-/// plan that of rank 0, with the mean of all their bad samples; else all of them.
-///
-/// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
-/// where one is missing.
-template <class = void>
-[[nodiscard]] state merge(std::span<const state> all) {
+PENSTOCK_INLINE state merge(std::span<const state> all) {
   const auto refuse = [](std::initializer_list<detail::piece> why) {
     throw error(errc::state, {"these states cannot be merged: ", detail::text(why)});
   };
@@ -6107,7 +6381,7 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
                 "or forward source; put shuffle_buffer before shard");
   const bool same_data = where.dataset == p.source().fingerprint();
   if (!same_data || where.sequence != sequence_fingerprint(p)) {
-    const std::string words = sequence_text(p);
+    const std::vector<std::string> words = sequence_words(p);
     std::string why = detail::first_difference(where.plan, words, same_data);
     if (why.empty()) why = detail::first_difference(where.plan, words, false);
     if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
@@ -6386,9 +6660,9 @@ std::string lockstep_loser(const Plan& p) {
   std::string name = "the source, which can only be read forward";
   bool found = false;
   const auto one = [&]<class Stage>(const Stage&) {
-    if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
+    if constexpr (choosing_stage<Stage>) {
       if (!found) name = "a stage that decides from values";
-      if constexpr (requires { Stage::stage_name; }) {
+      if constexpr (named_part<Stage>) {
         if (!found) name = Stage::stage_name;
       }
       found = true;
@@ -6407,21 +6681,50 @@ void check_lockstep(const Plan& p) {
   }
 }
 
-[[noreturn]] inline void refuse_state(std::initializer_list<piece> why) {
+[[noreturn, gnu::cold]] void refuse_state(std::initializer_list<piece> why);
+
+/// What a plan asks of a state.
+struct state_needs {
+  bool resumable = false, elastic = false, batched = false;
+  bool global = false;          ///< with `global_batch`
+  std::uint64_t step_size = 0;  ///< samples of a step, of all ranks of this run together
+};
+
+/// The state of the rank that `mine` is of, from a state or a merged one; throws where a run cannot resume
+/// there. `mine` is what all states of that run have in common.
+[[nodiscard, gnu::cold]] const state& fitting_state(const state& given, const state& mine,
+                                                    const state_needs& needs);
+
+template <class Plan>
+const state& state_that_fits(const Plan& p, const state& given, const state& mine) {
+  using parts = plan_parts<Plan>;
+  state_needs needs{.resumable = resumable<Plan>, .elastic = elastic<Plan>, .batched = parts::batched};
+  if constexpr (parts::batched) {
+    const auto& batch = at<parts::in::batch>(p.stages());
+    needs.global = batch.global;
+    needs.step_size = batch.global ? batch.size : batch.global_size(mine.world);
+  }
+  return fitting_state(given, mine, needs);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/detail/opening.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_state(std::initializer_list<piece> why) {
   throw error(errc::state, {"this state cannot be continued here: ", text(why)});
 }
 
-/// The state of the rank that `mine` is of, from a state or a merged one; throws where the run of `p` cannot
-/// go on from it. `mine` is what all states of that run have in common.
-template <class Plan>
-const state& state_that_fits(const Plan& p, const state& given, const state& mine) {
+PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine, const state_needs& needs) {
   const bool is_merged = !given.ranks.empty();
   if (is_merged && given.ranks.size() != given.world)
     refuse_state({"it was merged of ", given.ranks.size(), " ranks and says ", given.world});
   const bool fits = given.world == mine.world;
   const state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
-  if (s.version > state::current_version) refuse_state({"it is of version ", s.version});
-  if (!resumable<Plan>) refuse_state({"the source can only be read forward and cannot go to a place"});
+  if (s.version != state::current_version) refuse_state({"it is of version ", s.version});
+  if (!needs.resumable) refuse_state({"the source can only be read forward and cannot go to a place"});
   const std::string difference = first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
   if (s.dataset != mine.dataset) {
     refuse_state(
@@ -6433,22 +6736,18 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
         difference.empty() ? first_difference(given.plan, mine.plan, false) : difference;
     refuse_state({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
   }
-  if (!elastic<Plan> && (!fits || s.rank != mine.rank)) {
+  if (!needs.elastic && (!fits || s.rank != mine.rank)) {
     refuse_state({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
                   s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
                   ", and the plan is not elastic"});
   }
-  using parts = plan_parts<Plan>;
-  if (!parts::batched && s.bad != 0 && (!fits || s.rank != mine.rank))
+  if (!needs.batched && s.bad != 0 && (!fits || s.rank != mine.rank))
     refuse_state({"it is of another ", fits ? "rank" : "number of ranks",
                   ", and bad samples were left out of a loop without batches"});
   if (s.rank >= s.world) refuse_state({"it is of rank ", s.rank, " of ", s.world});
-  if constexpr (parts::batched) {
-    const auto& batch = at<parts::in::batch>(p.stages());
-    if (batch.global ? s.world > batch.size : batch.global_size(mine.world) % s.world != 0)
-      refuse_state({batch.global ? "it is of more ranks than the global batch has samples"
-                                 : "its number of ranks does not divide the global batch"});
-  }
+  if (needs.batched && (needs.global ? s.world > needs.step_size : needs.step_size % s.world != 0))
+    refuse_state({needs.global ? "it is of more ranks than the global batch has samples"
+                               : "its number of ranks does not divide the global batch"});
   if (s.epoch >> 63 != 0) refuse_state({"there is no epoch ", s.epoch});
   return s;
 }
@@ -6506,15 +6805,7 @@ struct no_bad_slots {
 namespace detail {
 
 /// Another error of the same place.
-[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
-  error made(e.code(), message);
-  if (!e.stage().empty()) made.in_stage(e.stage());
-  if (!e.file().empty()) made.in_file(e.file());
-  if (!e.key().empty()) made.for_key(e.key());
-  if (e.offset()) made.at_offset(*e.offset());
-  if (e.at()) made.at_position(*e.at());
-  return made;
-}
+[[nodiscard, gnu::cold]] error error_like(const error& e, std::initializer_list<piece> message);
 
 }  // namespace detail
 
@@ -6554,6 +6845,22 @@ struct bad_is_replaced {
 };
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_slot.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> message) {
+  error made(e.code(), message);
+  if (!e.stage().empty()) made.in_stage(e.stage());
+  if (!e.file().empty()) made.in_file(e.file());
+  if (!e.key().empty()) made.for_key(e.key());
+  if (e.offset()) made.at_offset(*e.offset());
+  if (e.at()) made.at_position(*e.at());
+  return made;
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/block/slot_memory.hpp
 
@@ -7075,66 +7382,9 @@ struct run_counters {
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
-[[nodiscard]] inline std::size_t utf8_length(std::string_view s) noexcept {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef)
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (first >= 0xf0 && first <= 0xf4)
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
-               ? 4
-               : 0;
-  return 0;
-}
-
-}  // namespace detail
-
-/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
-/// bytes.
-/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
-[[nodiscard]] inline std::string json_quoted(std::string_view s) {
-  std::string quoted = "\"";
-  while (!s.empty()) {
-    const auto byte = static_cast<unsigned char>(s.front());
-    const std::size_t length = detail::utf8_length(s);
-    if (byte == '"' || byte == '\\') {
-      quoted.append({'\\', s.front()});
-    } else if (byte < 0x20 || byte == 0x7f) {
-      char text[8];
-      std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(byte));
-      quoted += text;
-    } else if (length == 0) {
-      quoted += "\\ufffd";
-    } else {
-      quoted += s.substr(0, length);
-    }
-    s.remove_prefix(length == 0 ? 1 : length);
-  }
-  return quoted + '"';
-}
-
 /// The name of a rank's ledger: `{rank}` is its number; without it, of several ranks, ".rank3" stands before
 /// the extension.
-[[nodiscard]] inline std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world) {
-  const std::string number = std::to_string(rank);
-  bool named = false;
-  for (std::size_t at = 0; (at = name.find("{rank}", at)) != std::string::npos; at += number.size()) {
-    name.replace(at, 6, number);
-    named = true;
-  }
-  if (named || world == 1) return name;
-  const std::size_t slash = name.rfind('/'), first = slash == std::string::npos ? 0 : slash + 1;
-  const std::size_t dot = name.rfind('.');
-  return name.insert(dot == std::string::npos || dot <= first ? name.size() : dot, ".rank" + number);
-}
+[[nodiscard]] std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world);
 
 /// A file to which lines are added, each whole and at once. One thread. Throws `errc::io`, with the file.
 class bad_ledger {
@@ -7142,17 +7392,7 @@ class bad_ledger {
   bad_ledger() = default;
   /// Opens a file and makes it if it is not there; nothing where the name is empty. A last line that was cut
   /// is ended.
-  explicit bad_ledger(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) return;
-    file_ = std::fopen(path_.c_str(), "ab+");
-    if (file_ == nullptr) fail("cannot be opened");
-    if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 &&
-        std::fseek(file_, -1, SEEK_END) == 0) {
-      const int last = std::fgetc(file_);
-      std::fseek(file_, 0, SEEK_END);
-      if (last != '\n' && last != EOF) write("");
-    }
-  }
+  explicit bad_ledger(std::string path);
   bad_ledger(bad_ledger&& other) noexcept
       : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
   bad_ledger& operator=(bad_ledger&& other) noexcept {
@@ -7166,24 +7406,56 @@ class bad_ledger {
 
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
   /// Adds a line and hands it to the system.
-  void write(std::string line) {
-    line += '\n';
-    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-      fail("cannot be written");
-  }
+  void write(std::string line);
 
  private:
-  [[noreturn]] void fail(std::string_view what) {
-    const int code = errno;
-    throw error(errc::io, {"the ledger of bad samples ", what, ": ", std::strerror(code),
-                           "; give bad_samples::ledger another place"})
-        .in_stage("bad_samples")
-        .in_file(path_);
-  }
+  [[noreturn]] void fail(std::string_view what);
 
   std::string path_;
   std::FILE* file_ = nullptr;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_ledger.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world) {
+  const std::string number = std::to_string(rank);
+  bool named = false;
+  for (std::size_t at = 0; (at = name.find("{rank}", at)) != std::string::npos; at += number.size()) {
+    name.replace(at, 6, number);
+    named = true;
+  }
+  if (named || world == 1) return name;
+  const std::size_t slash = name.rfind('/'), first = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t dot = name.rfind('.');
+  return name.insert(dot == std::string::npos || dot <= first ? name.size() : dot, ".rank" + number);
+}
+
+PENSTOCK_INLINE bad_ledger::bad_ledger(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  file_ = std::fopen(path_.c_str(), "ab+");
+  if (file_ == nullptr) fail("cannot be opened");
+  if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 && std::fseek(file_, -1, SEEK_END) == 0) {
+    const int last = std::fgetc(file_);
+    std::fseek(file_, 0, SEEK_END);
+    if (last != '\n' && last != EOF) write("");
+  }
+}
+PENSTOCK_INLINE void bad_ledger::write(std::string line) {
+  line += '\n';
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+    fail("cannot be written");
+}
+PENSTOCK_INLINE void bad_ledger::fail(std::string_view what) {
+  const int code = errno;
+  throw error(errc::io, {"the ledger of bad samples ", what, ": ", std::strerror(code),
+                         "; give bad_samples::ledger another place"})
+      .in_stage("bad_samples")
+      .in_file(path_);
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -7206,37 +7478,9 @@ struct sample_place {
   return (bad * before - 1) / after + 1;
 }
 
-/// The line of a ledger for a bad sample. `place_of(position)` gives a `sample_place`.
-template <class PlaceOf>
-[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part, PlaceOf place_of) {
-  std::string line;
-  const auto place = [&](position at) {
-    const sample_place found = place_of(at);
-    detail::append(line, {"\"index\": ", at.index});
-    if (found.source) detail::append(line, {", \"source\": ", *found.source});
-    return found;
-  };
-  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
-  const sample_place mine = place(one.at);
-  const auto text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
-  };
-  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
-  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
-  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
-  text("stage", one.what.stage());
-  text("code", to_string(one.what.code()));
-  text("reason", one.what.message());
-  text("done", one.substitute ? "replaced" : "skipped");
-  if (one.substitute) {
-    line += ", \"substitute\": {";
-    const sample_place other = place(*one.substitute);
-    text("key", other.key);
-    text("file", other.file);
-    line += '}';
-  }
-  return line + '}';
-}
+/// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
+[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part,
+                                                 const sample_place& mine, const sample_place& other = {});
 
 /// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
 /// ledger.
@@ -7244,36 +7488,22 @@ template <class PlaceOf>
 ///
 /// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
 /// out, or `drop` them. Nothing is written or counted before.
-template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
-class bad_tally {
+class tolerant_tally {
  public:
-  bad_tally(const Plan& p, std::optional<std::uint64_t> samples) : part_(world_of(p)) {
-    const auto& policy = detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages());
-    most_ = policy.most.limit(samples);
-    policy_ = policy.describe();
-    // Replicas of a rank see the same bad samples: one of them writes them down.
-    if (part_.replica == 0 && !policy.path.empty())
-      ledger_ = bad_ledger(ledger_name(policy.path, part_.rank, part_.size));
-  }
+  /// `policy` is how errors call it; the ledger's `path` may be empty.
+  tolerant_tally(const world& part, std::string policy, std::uint64_t most, const std::string& path);
 
   /// Throws the error that says so where the budget is spent.
-  void see(std::uint64_t epoch, const bad_slot& one) {
-    const std::uint64_t before = count(epoch) + pending_.size();
-    if (before >= most_)
-      throw detail::error_like(one.what,
-                               {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
-                                " bad samples in epoch ", epoch, ", and this is number ", before + 1,
-                                "; mend the data or raise the budget: ", one.what.message()});
-    pending_.push_back(one);
-  }
+  void see(std::uint64_t epoch, const bad_slot& one);
+  /// `place_of(position)` gives a `sample_place`.
   template <class PlaceOf>
   void commit(std::uint64_t epoch, PlaceOf place_of) {
     if (pending_.empty()) return;
     if (ledger_)
-      for (const bad_slot& one : pending_) ledger_.write(ledger_line(one, part_, place_of));
-    for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
-    restore(epoch, count(epoch) + pending_.size());
-    pending_.clear();
+      for (const bad_slot& one : pending_)
+        ledger_.write(ledger_line(one, part_, place_of(one.at),
+                                  one.substitute ? place_of(*one.substitute) : sample_place()));
+    count_pending(epoch);
   }
   void drop() noexcept { pending_.clear(); }
   /// Whether there are some that were seen and not committed.
@@ -7292,11 +7522,27 @@ class bad_tally {
   }
 
  private:
+  void count_pending(std::uint64_t epoch);
+
   world part_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
   std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+};
+
+/// The tally of a plan.
+template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
+class bad_tally : public tolerant_tally {
+ public:
+  bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
+      : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
+                  samples) {}
+
+ private:
+  template <class Policy>
+  bad_tally(const world& part, const Policy& policy, std::optional<std::uint64_t> samples)
+      : tolerant_tally(part, policy.describe(), policy.most.limit(samples), policy.path) {}
 };
 
 /// Of a plan whose bad samples are fatal: nothing.
@@ -7308,6 +7554,61 @@ class bad_tally<Plan, false> {
   [[nodiscard]] static bool pending() noexcept { return false; }
   [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_tally.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, const sample_place& mine,
+                                        const sample_place& other) {
+  std::string line;
+  const auto place = [&](position at, const sample_place& found) {
+    detail::append(line, {"\"index\": ", at.index});
+    if (found.source) detail::append(line, {", \"source\": ", *found.source});
+  };
+  const auto text = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+  };
+  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
+  place(one.at, mine);
+  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
+  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
+  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
+  text("stage", one.what.stage());
+  text("code", to_string(one.what.code()));
+  text("reason", one.what.message());
+  text("done", one.substitute ? "replaced" : "skipped");
+  if (one.substitute) {
+    line += ", \"substitute\": {";
+    place(*one.substitute, other);
+    text("key", other.key);
+    text("file", other.file);
+    line += '}';
+  }
+  return line + '}';
+}
+
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& part, std::string policy, std::uint64_t most,
+                                               const std::string& path)
+    : part_(part), policy_(std::move(policy)), most_(most) {
+  // Replicas of a rank see the same bad samples: one of them writes them down.
+  if (part_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, part_.rank, part_.size));
+}
+PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
+  const std::uint64_t before = count(epoch) + pending_.size();
+  if (before >= most_)
+    throw detail::error_like(one.what, {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
+                                        " bad samples in epoch ", epoch, ", and this is number ", before + 1,
+                                        "; mend the data or raise the budget: ", one.what.message()});
+  pending_.push_back(one);
+}
+PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
+  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+  restore(epoch, count(epoch) + pending_.size());
+  pending_.clear();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -7386,15 +7687,15 @@ struct slot_error {
 };
 
 /// How values whose shape is known at run time become one piece.
-enum class collation : std::uint8_t { stack, ragged, pad };
+enum class collation : std::uint8_t { stacked, appended, padded };
 
 /// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
 /// and how they become one piece. `flexible_column` gives them their type.
 ///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
 /// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `ragged` and `pad` always go through the arena: where a value stands
-/// is known when all are there.
+/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
+/// stands is known when all are there.
 class flexible_values {
  public:
   template <class Session>
@@ -7414,7 +7715,7 @@ class flexible_values {
   /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
   /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
   void choose_lead(std::size_t valid) noexcept;
-  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
+  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
   /// the first one's.
   void finish(std::size_t slots, std::size_t valid, bool holes);
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
@@ -7497,7 +7798,7 @@ class flexible_values {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
-  const bool stacks = how_ == collation::stack;
+  const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
   if (stacks && !aside_) drop_pieces();  // the shape is known now
   for (piece& p : pieces_) p.used = 0;
@@ -7511,7 +7812,7 @@ PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
 
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
   if (entries_.size() < slots) entries_.resize(slots);
-  if (how_ == collation::stack) memory_.reserve(slots * stride_, written * stride_);
+  if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
 }
 
 PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
@@ -7531,9 +7832,9 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
 }
 
 PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
-  if (how_ == collation::stack)
+  if (how_ == collation::stacked)
     finish_stack(slots, valid, holes);
-  else if (how_ == collation::pad)
+  else if (how_ == collation::padded)
     finish_padded(slots, valid, holes);
   else
     finish_ragged(slots, valid);
@@ -7546,7 +7847,7 @@ PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values
     const auto size = static_cast<std::size_t>(shape.elements());
     const std::byte* const from =
         other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
-    const bool fits = how_ == collation::stack && stride_ != 0 && shape == shape_;
+    const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
     std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
     if (size != 0) std::memcpy(into, from, size * element_bytes_);
   }
@@ -7565,7 +7866,7 @@ PENSTOCK_INLINE void flexible_values::release() noexcept {
 
 PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
   if (memory_.data() == nullptr) return {};
-  if (how_ != collation::ragged)
+  if (how_ != collation::appended)
     return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
   return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
 }
@@ -7600,7 +7901,7 @@ PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
 
 /// Whether values of these shapes can be in one batch.
 PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
-  if (how_ == collation::pad) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
   return a == b;
 }
 
@@ -7842,7 +8143,9 @@ template <class T, class Policy>
 class flexible_column : public flexible_values {
   static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-  static constexpr collation how = stacks ? collation::stack : pads ? collation::pad : collation::ragged;
+  static constexpr collation how = stacks ? collation::stacked
+                                   : pads ? collation::padded
+                                          : collation::appended;
 
  public:
   using value_type = T;
@@ -8382,70 +8685,41 @@ class reader_front {
   Reader reader_;
 };
 
-/// `take` on samples of a forward source.
+/// `take`, `skip` or `shard` on samples of a forward source: those that a selection lets through.
 template <class Up, class Item>
-class take_front {
+class selected_front {
  public:
-  take_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  selected_front(Up up, selection which) : up_(std::move(up)), which_(std::move(which)) {}
   void rewind(std::uint64_t epoch) {
     up_.rewind(epoch);
-    given_ = 0;
+    number_ = 0;
   }
   bool next(Item& item) {
-    if (given_ == count_ || !up_.next(item)) return false;
-    ++given_;
-    return true;
+    while (true) {
+      const selection::verdict found = which_.look(number_);
+      if (found == selection::verdict::end || !up_.next(item)) return false;
+      const std::uint64_t number = number_++;
+      if (found == selection::verdict::pass && which_.ours(number)) return true;
+    }
   }
 
   void save(std::vector<std::uint64_t>& places) const
     requires saving_front<Up>
   {
     up_.save(places);
-    places.push_back(given_);
+    places.push_back(which_.mark_at(number_));
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
     requires saving_front<Up>
   {
     up_.load(epoch, places);
-    given_ = take_place(places);
+    number_ = which_.number_at(take_place(places));
   }
 
  private:
   Up up_;
-  std::uint64_t count_, given_ = 0;
-};
-
-/// `skip` on samples of a forward source.
-template <class Up, class Item>
-class skip_front {
- public:
-  skip_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
-  void rewind(std::uint64_t epoch) {
-    up_.rewind(epoch);
-    left_ = count_;
-  }
-  bool next(Item& item) {
-    for (; left_ != 0; --left_)
-      if (!up_.next(item)) return false;
-    return up_.next(item);
-  }
-
-  void save(std::vector<std::uint64_t>& places) const
-    requires saving_front<Up>
-  {
-    up_.save(places);
-    places.push_back(left_);
-  }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
-    requires saving_front<Up>
-  {
-    up_.load(epoch, places);
-    left_ = take_place(places);
-  }
-
- private:
-  Up up_;
-  std::uint64_t count_, left_ = 0;
+  selection which_;
+  std::uint64_t number_ = 0;  // of the next one that `up_` gives
 };
 
 /// `repeat` on samples of a forward source.
@@ -8496,41 +8770,6 @@ class repeat_front {
   std::optional<std::uint64_t> times_;
   std::uint64_t round_ = 0, first_ = 0;
   bool empty_ = true;
-};
-
-/// Every world-th sample.
-template <class Up, class Item>
-class shard_front {
- public:
-  shard_front(Up up, world part) : up_(std::move(up)), part_(part) {}
-  void rewind(std::uint64_t epoch) {
-    up_.rewind(epoch);
-    skip_ = part_.rank;
-  }
-  bool next(Item& item) {
-    for (; skip_ != 0; --skip_)
-      if (!up_.next(item)) return false;
-    skip_ = part_.size - 1;
-    return up_.next(item);
-  }
-
-  void save(std::vector<std::uint64_t>& places) const
-    requires saving_front<Up>
-  {
-    up_.save(places);
-    places.push_back(skip_);
-  }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
-    requires saving_front<Up>
-  {
-    up_.load(epoch, places);
-    skip_ = take_place(places);
-  }
-
- private:
-  Up up_;
-  world part_;
-  std::uint64_t skip_ = 0;
 };
 
 /// `shuffle_buffer` over samples, still encoded.
@@ -8587,12 +8826,20 @@ struct dealt_among {
   world part;
   bool repeated = false;  // since then: who has how many of which round is not known any more
 
-  /// How many of the first `count` samples are this rank's.
-  [[nodiscard]] std::uint64_t share(std::uint64_t count) const {
+  /// What is kept of this rank's samples, where a stage keeps so many of all; and goes on behind it.
+  [[nodiscard]] item_range share(item_range all) {
     if (repeated && part.size > 1)
       throw error(errc::argument,
                   "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
+    const item_range mine{share(all.first), share(all.end)};
+    part.rank = (part.rank + part.size - all.first % part.size) % part.size;
+    return mine;
+  }
+
+ private:
+  /// How many of the first `count` samples are this rank's.
+  [[nodiscard]] std::uint64_t share(std::uint64_t count) const noexcept {
     return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
   }
 };
@@ -8609,22 +8856,19 @@ auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
     if constexpr (part_of_kind<type, shard_tag>) {
       constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
       auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
-      return nest_front<Item, mixes, End>(
-          shard_front<decltype(counted), Item>(std::move(counted), stage.part), stages,
-          dealt_among{stage.part});
+      selection mine;
+      mine.deal(stage.part.rank, stage.part.size);
+      return nest_front<Item, mixes, End>(selected_front<decltype(counted), Item>(std::move(counted), mine),
+                                          stages, dealt_among{stage.part});
     } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; }) {
+    } else if constexpr (repeating_stage<type>) {
       dealt.repeated = true;
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
-      const std::uint64_t mine = dealt.share(stage.count), size = dealt.part.size;
-      dealt.part.rank = (dealt.part.rank + size - stage.count % size) % size;
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag>) {
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), dealt.share(stage.count)),
-                                          stages, dealt);
+    } else if constexpr (counting_stage<type>) {
+      return nest_front<Item, I + 1, End>(
+          selected_front<Up, Item>(std::move(up), selection(dealt.share(stage.kept()))), stages, dealt);
     } else {
       return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
     }
@@ -8910,7 +9154,7 @@ PENSTOCK_INLINE void home_process::refuse() {
 // ---- penstock/observe/concepts.hpp
 
 /// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
-/// tells what its threads did. A plan without one has no code for it.
+/// tells what its threads did. A run without one looks at an empty list once a block.
 namespace penstock::inline v0_1 {
 
 /// What a thread of a run does for a while.
@@ -10239,9 +10483,9 @@ class evaluator {
       std::uint32_t* const sources;
       std::uint64_t count;
       template <class V>
-      void write(std::uint64_t from, V&& value) {
+      void write(std::uint64_t of_slot, V&& value) {
         columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-        sources[count] = static_cast<std::uint32_t>(from);
+        sources[count] = static_cast<std::uint32_t>(of_slot);
         ++count;
       }
     };
@@ -11795,7 +12039,7 @@ class run {
     known_.world = part.size;
     known_.rank = part.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
-    known_.plan = sequence_text(p);
+    known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
   }
@@ -12285,26 +12529,7 @@ namespace detail::tar {
 
 /// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
 /// attackers.
-[[nodiscard]] inline std::uint64_t checksum(bytes_view bytes) noexcept {
-  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
-  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
-  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
-  const std::size_t size = bytes.size();
-  std::size_t at = 0;
-  for (; size - at >= 32; at += 32) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
-    }
-  }
-  std::uint64_t sum = size;
-  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
-  for (; at < size; at += 8) {
-    std::array<std::byte, 8> last{};
-    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
-    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
-  }
-  return sum;
-}
+[[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
 
 /// The first 128 bytes: what a plan needs to know of a shard.
 struct index_header {
@@ -12328,45 +12553,10 @@ struct index_header {
   [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
   [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
 
-  void store(std::byte* to) const noexcept {
-    std::memset(to, 0, size);
-    std::memcpy(to, magic.data(), magic.size());
-    store_little<std::uint32_t>(to + 8, version);
-    store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-    std::byte* field = to + 16;
-    for (const std::uint64_t value :
-         {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
-      store_little<std::uint64_t>(field, value);
-      field += 8;
-    }
-    store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
-  }
+  void store(std::byte* to) const noexcept;
 
   /// Nothing where the bytes are no header of this version, or were damaged.
-  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept {
-    if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
-      return std::nullopt;
-    const std::byte* from = bytes.data();
-    if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
-      return std::nullopt;
-    if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
-    index_header h;
-    const std::byte* field = from + 16;
-    for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
-                                 &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
-      *value = load_little<std::uint64_t>(field);
-      field += 8;
-    }
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-        h.key_bytes > most) {
-      return std::nullopt;
-    }
-    // The tables are looked at when a sample is asked for, which nobody does where there are none.
-    const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
-    if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
-    return h;
-  }
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
 };
 
 /// The tables of an index, in place. The bytes belong to somebody else.
@@ -12376,20 +12566,7 @@ class shard_index {
 
   /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
   /// are no such index.
-  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept {
-    const auto header = index_header::load(bytes);
-    if (!header || bytes.size() != header->file_size()) return std::nullopt;
-    if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
-    shard_index index;
-    index.header_ = *header;
-    index.base_ = bytes.data();
-    index.members_ = bytes.data() + header->members_at();
-    index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
-    index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
-    index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
-    if (!index.consistent()) return std::nullopt;
-    return index;
-  }
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
 
   [[nodiscard]] const index_header& header() const noexcept { return header_; }
   [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
@@ -12431,30 +12608,7 @@ class shard_index {
     return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
   }
 
-  [[nodiscard]] bool consistent() const noexcept {
-    if (first_member(0) != 0 || key_begin(0) != 0) return false;
-    for (std::uint64_t i = 0; i < header_.samples; ++i) {
-      if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
-    }
-    if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
-      return false;
-    std::uint32_t before = 0;
-    for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
-      if (suffix_end(i) < before) return false;
-      before = suffix_end(i);
-    }
-    if (before != header_.suffix_bytes) return false;
-    std::uint64_t end = 0, payload = 0;
-    for (std::uint32_t i = 0; i < header_.members; ++i) {
-      if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
-          size(i) > header_.shard_size - offset(i)) {
-        return false;
-      }
-      end = offset(i) + size(i);
-      payload += size(i);
-    }
-    return payload == header_.payload;
-  }
+  [[nodiscard]] bool consistent() const noexcept;
 
   index_header header_;
   const std::byte* base_ = nullptr;
@@ -12467,20 +12621,171 @@ class shard_index {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tar/shard_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
+  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
+  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
+  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
+  const std::size_t size = bytes.size();
+  std::size_t at = 0;
+  for (; size - at >= 32; at += 32) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
+    }
+  }
+  std::uint64_t sum = size;
+  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
+  for (; at < size; at += 8) {
+    std::array<std::byte, 8> last{};
+    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
+    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
+  }
+  return sum;
+}
+
+PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
+  std::memset(to, 0, size);
+  std::memcpy(to, magic.data(), magic.size());
+  store_little<std::uint32_t>(to + 8, version);
+  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+  std::byte* field = to + 16;
+  for (const std::uint64_t value :
+       {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+}
+
+PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
+  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+  const std::byte* from = bytes.data();
+  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+    return std::nullopt;
+  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+  index_header h;
+  const std::byte* field = from + 16;
+  for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
+                               &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
+    *value = load_little<std::uint64_t>(field);
+    field += 8;
+  }
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
+      h.key_bytes > most) {
+    return std::nullopt;
+  }
+  // The tables are looked at when a sample is asked for, which nobody does where there are none.
+  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
+  return h;
+}
+
+PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
+  const auto header = index_header::load(bytes);
+  if (!header || bytes.size() != header->file_size()) return std::nullopt;
+  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+  shard_index index;
+  index.header_ = *header;
+  index.base_ = bytes.data();
+  index.members_ = bytes.data() + header->members_at();
+  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+  if (!index.consistent()) return std::nullopt;
+  return index;
+}
+
+PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
+  if (first_member(0) != 0 || key_begin(0) != 0) return false;
+  for (std::uint64_t i = 0; i < header_.samples; ++i) {
+    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+  }
+  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+    return false;
+  std::uint32_t before = 0;
+  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+    if (suffix_end(i) < before) return false;
+    before = suffix_end(i);
+  }
+  if (before != header_.suffix_bytes) return false;
+  std::uint64_t end = 0, payload = 0;
+  for (std::uint32_t i = 0; i < header_.members; ++i) {
+    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+        size(i) > header_.shard_size - offset(i)) {
+      return false;
+    }
+    end = offset(i) + size(i);
+    payload += size(i);
+  }
+  return payload == header_.payload;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/tar/index_file.hpp
 
 /// Index files beside their shards.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-template <class = void>
-[[nodiscard]] std::string index_path(const std::string& shard) {
-  return shard + ".penstock-index";
-}
+[[nodiscard]] std::string index_path(const std::string& shard);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
-[[nodiscard]] inline const char* to_text(index_state state) noexcept {
+[[nodiscard]] const char* to_text(index_state state) noexcept;
+
+bool read_all(int from, mutable_bytes into) noexcept;
+
+/// Reads the header of the index beside `shard`, and nothing else of it.
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                              object_signature expected);
+
+/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
+class loaded_index {
+ public:
+  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
+  /// too many mappings already, it is read instead.
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard);
+
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes);
+
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  ~loaded_index();
+
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+
+ private:
+  loaded_index() = default;
+
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
+
+  shard_index tables_;
+  bytes_view mapped_;
+  std::shared_ptr<const buffer> owned_;
+};
+
+/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
+/// written.
+bool keep_index(const std::string& shard, bytes_view bytes) noexcept;
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/index_file.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+
+PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
   switch (state) {
     case index_state::good:
       return "is in order";
@@ -12496,7 +12801,7 @@ enum class index_state { good, missing, unreadable, damaged, stale };
   return "";
 }
 
-inline bool read_all(int from, mutable_bytes into) noexcept {
+PENSTOCK_INLINE bool read_all(int from, mutable_bytes into) noexcept {
   std::size_t done = 0;
   while (done < into.size()) {
     const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
@@ -12507,7 +12812,7 @@ inline bool read_all(int from, mutable_bytes into) noexcept {
   return true;
 }
 
-/// An open index file and its size.
+// An open index file and its size.
 struct opened_index {
   owned_descriptor number;
   std::uint64_t size = 0;
@@ -12526,10 +12831,8 @@ struct opened_index {
   }
 };
 
-/// Reads the header of the index beside `shard`, and nothing else of it.
-template <class = void>
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
-                                                              object_signature expected) {
+PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& shard,
+                                                                object_signature expected) {
   const opened_index file_of_index(index_path(shard));
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
@@ -12542,64 +12845,42 @@ template <class = void>
   return {index_state::good, *header};
 }
 
-/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
-template <class = void>
-class basic_loaded_index {
- public:
-  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
-  /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_file(const std::string& shard) {
-    const opened_index file_of_index(index_path(shard));
-    if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
-    const auto size = static_cast<std::size_t>(file_of_index.size);
-    void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
-    if (where != MAP_FAILED) {
-      const bytes_view mapped(static_cast<const std::byte*>(where), size);
-      made->mapped_ = mapped;
-      return checked(std::move(made), mapped);
-    }
-    std::shared_ptr<buffer> copy(new buffer(size));
-    if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
-    return from_buffer(std::move(copy));
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& shard) {
+  const opened_index file_of_index(index_path(shard));
+  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const auto size = static_cast<std::size_t>(file_of_index.size);
+  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+  if (where != MAP_FAILED) {
+    const bytes_view mapped(static_cast<const std::byte*>(where), size);
+    made->mapped_ = mapped;
+    return checked(std::move(made), mapped);
   }
+  std::shared_ptr<buffer> copy(new buffer(size));
+  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+  return from_buffer(std::move(copy));
+}
 
-  [[nodiscard]] static std::unique_ptr<basic_loaded_index> from_buffer(std::shared_ptr<const buffer> bytes) {
-    std::unique_ptr<basic_loaded_index> made(new basic_loaded_index);
-    const bytes_view view = bytes->view();
-    made->owned_ = std::move(bytes);
-    return checked(std::move(made), view);
-  }
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(std::shared_ptr<const buffer> bytes) {
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const bytes_view view = bytes->view();
+  made->owned_ = std::move(bytes);
+  return checked(std::move(made), view);
+}
 
-  basic_loaded_index(const basic_loaded_index&) = delete;
-  basic_loaded_index& operator=(const basic_loaded_index&) = delete;
-  ~basic_loaded_index() {
-    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
-  }
+PENSTOCK_INLINE loaded_index::~loaded_index() {
+  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
 
-  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
+                                                                    bytes_view bytes) {
+  const auto tables = shard_index::over(bytes);
+  if (!tables) return nullptr;
+  made->tables_ = *tables;
+  return made;
+}
 
- private:
-  basic_loaded_index() = default;
-
-  static std::unique_ptr<basic_loaded_index> checked(std::unique_ptr<basic_loaded_index> made,
-                                                     bytes_view bytes) {
-    const auto tables = shard_index::over(bytes);
-    if (!tables) return nullptr;
-    made->tables_ = *tables;
-    return made;
-  }
-
-  shard_index tables_;
-  bytes_view mapped_;
-  std::shared_ptr<const buffer> owned_;
-};
-using loaded_index = basic_loaded_index<>;
-
-/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
-/// written.
-template <class = void>
-bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+PENSTOCK_INLINE bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
   try {
     output_file out(index_path(shard));
     out.write(bytes);
@@ -13583,164 +13864,87 @@ struct bad_entries {
   std::uint64_t cut = 0;  ///< lines that a process which was killed did not finish
 };
 
-namespace detail {
-
-/// A strict reader of exactly what `ledger_line` writes, blanks between tokens aside.
-class bad_entry_reader {
- public:
-  explicit bad_entry_reader(std::string_view text) : text_(text) {}
-
-  std::optional<bad_entry> read() {
-    bad_entry made;
-    try {
-      expect('{');
-      made.rank = number_of("rank");
-      expect(',');
-      made.epoch = number_of("epoch");
-      expect(',');
-      made.index = number_of("index");
-      made.source = next_number("source");
-      made.key = next_text("key");
-      made.file = next_text("file");
-      made.offset = next_number("offset");
-      made.stage = next_text("stage");
-      made.code = next_text("code");
-      made.reason = next_text("reason");
-      expect(',');
-      name("done");
-      const std::size_t begin = at_;
-      if (const std::string done = quoted(); done == "replaced") {
-        expect(',');
-        name("substitute");
-        expect('{');
-        bad_entry::substitute_place other;
-        other.index = number_of("index");
-        other.source = next_number("source");
-        other.key = next_text("key");
-        other.file = next_text("file");
-        expect('}');
-        made.substitute = other;
-      } else if (done != "skipped") {
-        fail("\"skipped\" or \"replaced\"", begin);
-      }
-      expect('}');
-    } catch (const ended&) {
-      return std::nullopt;
-    }
-    blanks();
-    if (at_ != text_.size()) fail("the end of the line", at_);
-    return made;
-  }
-
- private:
-  struct ended {};
-
-  void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
-  }
-  [[nodiscard]] char peek() {
-    if (at_ >= text_.size()) throw ended();
-    return text_[at_];
-  }
-  void expect(char c) {
-    blanks();
-    if (peek() != c) fail(std::string("'") + c + "'", at_);
-    ++at_;
-  }
-  void name(std::string_view wanted) {
-    blanks();
-    const std::size_t begin = at_;
-    if (quoted() != wanted) fail("the name \"" + std::string(wanted) + "\"", begin);
-    expect(':');
-    blanks();
-  }
-  /// Whether a comma and this name come next; else nothing was read.
-  [[nodiscard]] bool next(std::string_view wanted) {
-    blanks();
-    const std::size_t begin = at_;
-    if (peek() != ',') return false;
-    ++at_;
-    blanks();
-    if (peek() == '"' && quoted() == wanted) {
-      expect(':');
-      blanks();
-      return true;
-    }
-    at_ = begin;
-    return false;
-  }
-  std::optional<std::uint64_t> next_number(std::string_view wanted) {
-    return next(wanted) ? std::optional(number()) : std::nullopt;
-  }
-  std::string next_text(std::string_view wanted) { return next(wanted) ? quoted() : std::string(); }
-  std::uint64_t number_of(std::string_view wanted) {
-    name(wanted);
-    return number();
-  }
-  std::uint64_t number() {
-    static_cast<void>(peek());
-    std::uint64_t value = 0;
-    const char* const begin = text_.data() + at_;
-    const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (problem != std::errc()) fail("a number of 64 bits", at_);
-    if (end == text_.data() + text_.size()) throw ended();
-    at_ += static_cast<std::size_t>(end - begin);
-    return value;
-  }
-  std::string quoted() {
-    expect('"');
-    std::string value;
-    while (peek() != '"') {
-      if (text_[at_] != '\\') {
-        value += text_[at_++];
-        continue;
-      }
-      ++at_;
-      if (const char escaped = peek(); escaped == '"' || escaped == '\\') {
-        value += escaped;
-        ++at_;
-        continue;
-      }
-      const std::string_view code = text_.substr(at_, 5);
-      unsigned character = 0;
-      if (code.size() < 5) throw ended();
-      if (code == "ufffd")
-        value += "\xef\xbf\xbd";
-      else if (code.starts_with("u00") &&
-               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
-               character < 0x80)
-        value += static_cast<char>(character);
-      else
-        fail("a character, or \\\", \\\\, \\u00XX or \\ufffd", at_ - 1);
-      at_ += 5;
-    }
-    ++at_;
-    return value;
-  }
-  [[noreturn]] static void fail(const std::string& wanted, std::size_t offset) {
-    throw error(errc::format, {"this is no line of a ledger of bad samples: expected ", wanted})
-        .in_stage("bad_samples")
-        .at_offset(offset);
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
-
-}  // namespace detail
-
 /// Reads a line that `bad_samples` wrote into a ledger; nothing where the line was cut. Anything else is
 /// `error(errc::format)`, with the offset. What was no UTF-8 in a name is U+FFFD.
-template <class = void>
-[[nodiscard]] std::optional<bad_entry> bad_entry_from(std::string_view line) {
-  return detail::bad_entry_reader(line).read();
-}
+[[nodiscard]] std::optional<bad_entry> bad_entry_from(std::string_view line);
 
 /// Reads a ledger that `bad_samples` wrote, as it is: nothing is sorted, and what was delivered again is
 /// there again. All of it in memory. Throws `error(errc::io)`, or `error(errc::format)` with the offset in
 /// the file.
-template <class = void>
-[[nodiscard]] bad_entries read_bad_ledger(const std::string& path) {
+[[nodiscard]] bad_entries read_bad_ledger(const std::string& path);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_entry.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+PENSTOCK_INLINE std::optional<std::uint64_t> next_number(json_reader& json, std::string_view name) {
+  return json.next_name(name) ? std::optional(json.number()) : std::nullopt;
+}
+PENSTOCK_INLINE std::string next_text(json_reader& json, std::string_view name) {
+  return json.next_name(name) ? json.string() : std::string();
+}
+PENSTOCK_INLINE std::uint64_t number_of(json_reader& json, std::string_view name) {
+  json.name(name);
+  return json.number();
+}
+
+// Reads exactly what `ledger_line` writes, blanks between tokens aside.
+PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
+  bad_entry made;
+  json.expect('{');
+  made.rank = number_of(json, "rank");
+  json.expect(',');
+  made.epoch = number_of(json, "epoch");
+  json.expect(',');
+  made.index = number_of(json, "index");
+  made.source = next_number(json, "source");
+  made.key = next_text(json, "key");
+  made.file = next_text(json, "file");
+  made.offset = next_number(json, "offset");
+  made.stage = next_text(json, "stage");
+  made.code = next_text(json, "code");
+  made.reason = next_text(json, "reason");
+  json.expect(',');
+  json.name("done");
+  const std::size_t begin = json.at();
+  if (const std::string done = json.string(); done == "replaced") {
+    json.expect(',');
+    json.name("substitute");
+    json.expect('{');
+    bad_entry::substitute_place other;
+    other.index = number_of(json, "index");
+    other.source = next_number(json, "source");
+    other.key = next_text(json, "key");
+    other.file = next_text(json, "file");
+    json.expect('}');
+    made.substitute = std::move(other);
+  } else if (done != "skipped") {
+    json.fail("\"skipped\" or \"replaced\"", begin);
+  }
+  json.expect('}');
+  return made;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::optional<bad_entry> bad_entry_from(std::string_view line) {
+  detail::json_reader json(line, {errc::format, "this is no line of a ledger of bad samples", "bad_samples"});
+  bad_entry made;
+  try {
+    made = detail::read_bad_entry(json);
+  } catch (const error&) {
+    if (json.was_cut()) return std::nullopt;
+    throw;
+  }
+  json.end("the end of the line");
+  return made;
+}
+
+PENSTOCK_INLINE bad_entries read_bad_ledger(const std::string& path) {
   std::string text;
   {
     std::FILE* const in = std::fopen(path.c_str(), "rb");
@@ -13887,18 +14091,13 @@ class ledger_prover {
       return std::nullopt;
     }
     if constexpr (has_keys<reader_type>) {
-      const std::string quoted = json_quoted(key_of(reader_, found));  // as a ledger has it
-      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
-        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+      const std::string mine = key_of(reader_, found);
+      if (!key.empty() && as_utf8(mine) != as_utf8(key)) {  // as a ledger has it
+        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", json_quoted(mine)});
         return std::nullopt;
       }
     }
     return found;
-  }
-  static std::string unquoted(std::string_view quoted) {
-    const auto line = bad_entry_from(
-        text({"{\"rank\": 0, \"epoch\": 0, \"index\": 0, \"key\": ", quoted, ", \"done\": \"skipped\"}"}));
-    return line ? line->key : std::string();
   }
   /// Behind a shuffle_buffer it is not known which step a position comes to.
   [[nodiscard]] bool delivered(std::uint64_t index) const {
@@ -14967,118 +15166,125 @@ using event_ring = basic_event_ring<>;
 /// The JSON of the Trace Event Format, as far as a timeline needs it.
 namespace penstock::inline v0_1::detail {
 
-inline std::uint64_t trace_now() noexcept {
+[[nodiscard]] inline std::uint64_t trace_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                         std::chrono::steady_clock::now().time_since_epoch())
                                         .count());
 }
 
-/// A text in quotes. Bytes that are no ASCII become '?': names come from anywhere, and JSON is UTF-8.
-[[nodiscard]] inline std::string json_string(std::string_view s) {
-  std::string quoted = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    const auto byte = static_cast<unsigned char>(c);
-    quoted += byte < 0x20 || byte > 0x7e ? '?' : c;
-  }
-  return quoted + '"';
-}
-
 /// Collects events. `ph` is X for what has a length, M for names, b and e for what overlaps, i for a moment;
 /// times are microseconds with three decimals.
-template <class = void>
-class basic_trace_text {
+class trace_text {
  public:
-  basic_trace_text() : pid_(::getpid()) {}
+  trace_text();
 
-  void process(std::string_view name) {
-    begin("process_name", "M", 0);
-    append(text_, {",\"args\":{\"name\":", json_string(name), "}}"});
-  }
-  void thread(std::uint64_t tid, std::string_view name) {
-    begin("thread_name", "M", tid);
-    append(text_, {",\"args\":{\"name\":", json_string(name), "}}"});
-    begin("thread_sort_index", "M", tid);
-    append(text_, {",\"args\":{\"sort_index\":", tid, "}}"});
-  }
-  void complete(std::uint64_t tid, const run_event& e, std::string_view name) {
-    begin(name, "X", tid);
-    append(text_, {",\"cat\":\"", category(e.what), "\",\"ts\":"});
-    microseconds(e.begin_ns);
-    text_ += ",\"dur\":";
-    microseconds(e.end_ns - e.begin_ns);
-    arguments(e);
-  }
-  void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name) {
-    for (const bool opens : {true, false}) {
-      begin(name, opens ? "b" : "e", tid);
-      append(text_, {",\"cat\":\"hold\",\"id\":", json_string(id), ",\"ts\":"});
-      microseconds(opens ? e.begin_ns : e.end_ns);
-      if (opens)
-        arguments(e);
-      else
-        text_ += ",\"args\":{}}";
-    }
-  }
-  void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count) {
-    begin("events before this were dropped", "i", tid);
-    text_ += ",\"s\":\"t\",\"ts\":";
-    microseconds(when_ns);
-    append(text_, {",\"args\":{\"dropped\":", count, "}}"});
-  }
-  [[nodiscard]] std::string finish(std::uint64_t dropped) {
-    std::string whole = "{\"traceEvents\":[\n";
-    whole += text_;
-    append(whole, {"\n],\n\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped\":", dropped, "}}\n"});
-    return whole;
-  }
+  void process(std::string_view name);
+  void thread(std::uint64_t tid, std::string_view name);
+  void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
+  void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
+  [[nodiscard]] std::string finish(std::uint64_t dropped);
 
  private:
-  static std::string_view category(activity a) noexcept {
-    switch (a) {
-      case activity::evaluate:
-      case activity::stage:
-      case activity::read:
-        return "work";
-      case activity::copy:
-      case activity::wait_for_copy:
-        return "device";
-      default:
-        return "wait";
-    }
-  }
-  void begin(std::string_view name, std::string_view phase, std::uint64_t tid) {
-    append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", json_string(name), ",\"ph\":\"", phase,
-                   "\",\"pid\":", pid_, ",\"tid\":", tid});
-  }
-  void microseconds(std::uint64_t ns) {
-    const std::uint64_t rest = ns % 1000;
-    append(text_, {ns / 1000, '.', rest / 100, rest / 10 % 10, rest % 10});
-  }
-  void arguments(const run_event& e) {
-    text_ += ",\"args\":{";
-    bool any = false;
-    const auto add = [&](std::string_view name, std::uint64_t value) {
-      append(text_, {any ? ",\"" : "\"", name, "\":", value});
-      any = true;
-    };
-    if (e.block != run_event::none) add("block", e.block);
-    if (e.batch != run_event::none) add("batch", e.batch);
-    if (e.epoch != run_event::none) add("epoch", e.epoch);
-    if (e.first != run_event::none) add("first position", e.first);
-    if (e.last != run_event::none) add("last position", e.last);
-    if (e.samples != 0) add("samples", e.samples);
-    text_ += "}}";
-  }
+  static std::string_view category(activity a) noexcept;
+  void begin(std::string_view name, std::string_view phase, std::uint64_t tid);
+  void microseconds(std::uint64_t ns);
+  void arguments(const run_event& e);
 
-  pid_t pid_;
+  std::uint64_t pid_;
   std::string text_;
 };
-using trace_text = basic_trace_text<>;
 
 /// Under a temporary name beside it, flushed, renamed; nothing is left behind where that fails.
-template <class = void>
-void write_whole_file(const std::string& path, std::string_view bytes) {
+void write_whole_file(const std::string& path, std::string_view bytes);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/observe/detail/trace_text.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE trace_text::trace_text() : pid_(static_cast<std::uint64_t>(::getpid())) {}
+PENSTOCK_INLINE void trace_text::process(std::string_view name) {
+  begin("process_name", "M", 0);
+  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+}
+PENSTOCK_INLINE void trace_text::thread(std::uint64_t tid, std::string_view name) {
+  begin("thread_name", "M", tid);
+  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+  begin("thread_sort_index", "M", tid);
+  append(text_, {",\"args\":{\"sort_index\":", tid, "}}"});
+}
+PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e, std::string_view name) {
+  begin(name, "X", tid);
+  append(text_, {",\"cat\":\"", category(e.what), "\",\"ts\":"});
+  microseconds(e.begin_ns);
+  text_ += ",\"dur\":";
+  microseconds(e.end_ns - e.begin_ns);
+  arguments(e);
+}
+PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, const run_event& e,
+                                      std::string_view name) {
+  for (const bool opens : {true, false}) {
+    begin(name, opens ? "b" : "e", tid);
+    append(text_, {",\"cat\":\"hold\",\"id\":", json_quoted(id), ",\"ts\":"});
+    microseconds(opens ? e.begin_ns : e.end_ns);
+    if (opens)
+      arguments(e);
+    else
+      text_ += ",\"args\":{}}";
+  }
+}
+PENSTOCK_INLINE void trace_text::lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count) {
+  begin("events before this were dropped", "i", tid);
+  text_ += ",\"s\":\"t\",\"ts\":";
+  microseconds(when_ns);
+  append(text_, {",\"args\":{\"dropped\":", count, "}}"});
+}
+PENSTOCK_INLINE std::string trace_text::finish(std::uint64_t dropped) {
+  std::string whole = "{\"traceEvents\":[\n";
+  whole += text_;
+  append(whole, {"\n],\n\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped\":", dropped, "}}\n"});
+  return whole;
+}
+PENSTOCK_INLINE std::string_view trace_text::category(activity a) noexcept {
+  switch (a) {
+    case activity::evaluate:
+    case activity::stage:
+    case activity::read:
+      return "work";
+    case activity::copy:
+    case activity::wait_for_copy:
+      return "device";
+    default:
+      return "wait";
+  }
+}
+PENSTOCK_INLINE void trace_text::begin(std::string_view name, std::string_view phase, std::uint64_t tid) {
+  append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", json_quoted(name), ",\"ph\":\"", phase,
+                 "\",\"pid\":", pid_, ",\"tid\":", tid});
+}
+PENSTOCK_INLINE void trace_text::microseconds(std::uint64_t ns) {
+  const std::uint64_t rest = ns % 1000;
+  append(text_, {ns / 1000, '.', rest / 100, rest / 10 % 10, rest % 10});
+}
+PENSTOCK_INLINE void trace_text::arguments(const run_event& e) {
+  text_ += ",\"args\":{";
+  bool any = false;
+  const auto add = [&](std::string_view name, std::uint64_t value) {
+    append(text_, {any ? ",\"" : "\"", name, "\":", value});
+    any = true;
+  };
+  if (e.block != run_event::none) add("block", e.block);
+  if (e.batch != run_event::none) add("batch", e.batch);
+  if (e.epoch != run_event::none) add("epoch", e.epoch);
+  if (e.first != run_event::none) add("first position", e.first);
+  if (e.last != run_event::none) add("last position", e.last);
+  if (e.samples != 0) add("samples", e.samples);
+  text_ += "}}";
+}
+
+PENSTOCK_INLINE void write_whole_file(const std::string& path, std::string_view bytes) {
   const std::string temporary = text({path, ".tmp-", ::getpid(), '-', trace_now()});
   const auto fail = [&](std::string_view what) {
     const int code = errno;
@@ -15198,7 +15404,7 @@ using recorded_run = basic_recorded_run<>;
 /// An annotation: `loader | trace`. Per worker: grains that it evaluated, with their batch and range of
 /// positions, within them the source and each stage for the first sample, and its waits for room and for a
 /// forward source. Of the consumer: its waits, copies to a device, and from when to when a batch was held.
-/// Copies of a `timeline` share what is recorded, and a plan without one has no code for it.
+/// Copies of a `timeline` share what is recorded, and a run without one looks at an empty list once a block.
 /// Cost: some 100 ns for an event, a clock per stage for one sample in a grain; 72 bytes an event, kept in a
 /// ring per thread, so that the latest are there; those dropped are counted. Recorded runs outlive their
 /// runs; the latest `runs` are kept. Threads: any may write while runs work.
@@ -18480,6 +18686,7 @@ struct repeat_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "repeat";
   static constexpr bool works_forward = true;
+  static constexpr bool goes_round = true;
 
   [[nodiscard]] repeat_order make(order_input in) const { return repeat_order(std::move(in), times); }
   [[nodiscard]] std::string describe() const {
@@ -19162,6 +19369,7 @@ struct skip_stage {
   static constexpr bool works_forward = true;
   static constexpr bool counts_only = true;
 
+  [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
   template <class Hash>
@@ -19800,6 +20008,7 @@ struct take_stage {
   static constexpr bool works_forward = true;
   static constexpr bool counts_only = true;
 
+  [[nodiscard]] item_range kept() const noexcept { return {.end = count}; }
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
   template <class Hash>
@@ -22015,41 +22224,10 @@ class parallel_loop {
   parallel_loop(std::size_t count, work_type work, void* what)
       : count_(count), work_(work), what_(what), lowest_(count) {}
 
-  void run(std::size_t threads) {
-    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-    threads = std::min(threads, count_);
-    std::vector<pthread_t> others;
-    for (std::size_t i = 1; i < threads; ++i) {
-      others.reserve(threads);
-      pthread_t one{};
-      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
-      others.push_back(one);
-    }
-    take_rounds(this);
-    for (const pthread_t other : others) ::pthread_join(other, nullptr);
-    if (first_) std::rethrow_exception(first_);
-  }
+  void run(std::size_t threads);
 
  private:
-  static void* take_rounds(void* given) noexcept {
-    auto& loop = *static_cast<parallel_loop*>(given);
-    while (!loop.failed_.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= loop.count_) break;
-      try {
-        loop.work_(loop.what_, i);
-      } catch (...) {
-        const std::lock_guard lock(loop.mutex_);
-        if (i < loop.lowest_) {
-          loop.lowest_ = i;
-          loop.first_ = std::current_exception();
-        }
-        loop.failed_.store(true, std::memory_order_relaxed);
-      }
-    }
-    return nullptr;
-  }
+  static void* take_rounds(void* given) noexcept;
 
   std::size_t count_;
   work_type work_;
@@ -22070,6 +22248,49 @@ void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
       count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
       const_cast<std::remove_const_t<work_type>*>(&work))
       .run(threads);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
+    others.push_back(one);
+  }
+  take_rounds(this);
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  if (first_) std::rethrow_exception(first_);
+}
+
+PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
+  auto& loop = *static_cast<parallel_loop*>(given);
+  while (!loop.failed_.load(std::memory_order_relaxed)) {
+    // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= loop.count_) break;
+    try {
+      loop.work_(loop.what_, i);
+    } catch (...) {
+      const std::lock_guard lock(loop.mutex_);
+      if (i < loop.lowest_) {
+        loop.lowest_ = i;
+        loop.first_ = std::current_exception();
+      }
+      loop.failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace detail::tar
@@ -22400,16 +22621,66 @@ inline constexpr std::size_t block_size = 512;
 }
 
 /// The text of a field: what stands before its first NUL.
-[[nodiscard]] inline std::string_view text_field(bytes_view block, std::size_t offset,
-                                                 std::size_t size) noexcept {
+[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
+
+/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
+/// is neither, negative, or too large for a file.
+[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                        std::size_t size) noexcept;
+
+[[nodiscard]] bool is_zero(bytes_view block) noexcept;
+
+/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
+/// writers did.
+[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
+
+/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
+void header_path(bytes_view block, std::string& path);
+
+/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
+/// bound a small archive could have gigabytes copied.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that may be known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value);
+};
+
+/// What pax records say about a member; an empty value takes back what an earlier record said.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts all of the record.
+  void read(bytes_view body);
+
+ private:
+  void take(std::string_view key, std::string_view value);
+};
+
+/// The name of the compression that the first bytes of a file show, or nothing.
+[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
   const std::string_view field = text_of(block.subspan(offset, size));
   return field.substr(0, std::min(field.find('\0'), field.size()));
 }
 
-/// A number: octal digits with spaces around them, or base-256 where the first bit is set. Nothing where it
-/// is neither, negative, or too large for a file.
-[[nodiscard]] inline std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                               std::size_t size) noexcept {
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
   const bytes_view field = block.subspan(offset, size);
   const auto first = static_cast<unsigned char>(field[0]);
   std::uint64_t value = 0;
@@ -22432,13 +22703,11 @@ inline constexpr std::size_t block_size = 512;
   return value;
 }
 
-[[nodiscard]] inline bool is_zero(bytes_view block) noexcept {
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
   return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// Whether the checksum is right, over unsigned bytes as the standard says or over signed ones as some old
-/// writers did.
-[[nodiscard]] inline bool checksum_matches(bytes_view block) noexcept {
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
   const auto stored = number_field(block, 148, 8);
   std::int64_t plain = 8 * ' ';
   std::int64_t with_sign = 8 * ' ';
@@ -22451,8 +22720,7 @@ inline constexpr std::size_t block_size = 512;
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
 
-/// Puts the path in the header itself into `path`. GNU headers have no prefix: other things stand there.
-inline void header_path(bytes_view block, std::string& path) {
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
   path.clear();
   if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
     const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
@@ -22462,78 +22730,57 @@ inline void header_path(bytes_view block, std::string& path) {
   path += text_field(block, 0, 100);
 }
 
-/// The longest name of a member. Names are copied for each header, and a header takes 512 bytes: without a
-/// bound a small archive could have gigabytes copied.
-inline constexpr std::size_t longest_name = 64 * 1024;
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the longest may have ", longest_name});
+  text.assign(value);
+  known = true;
+}
 
-/// A text that may be known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value) {
-    if (value.size() > longest_name)
-      throw error(errc::format, {"a member has a name of ", value.size(), " bytes, and the longest may have ",
-                                 longest_name});
-    text.assign(value);
-    known = true;
-  }
-};
-
-/// What pax records say about a member; an empty value takes back what an earlier record said.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts all of the record.
-  void read(bytes_view body) {
-    std::string_view rest = text_of(body);
-    while (!rest.empty() && rest.front() != '\0') {
-      std::uint64_t length = 0;
-      const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-      const auto digits = static_cast<std::size_t>(end - rest.data());
-      if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-          rest[static_cast<std::size_t>(length) - 1] != '\n') {
-        throw error(errc::format, "a pax header holds a record whose length is wrong");
-      }
-      const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
-      rest.remove_prefix(static_cast<std::size_t>(length));
-      const std::size_t equals = record.find('=');
-      if (equals == std::string_view::npos || equals == 0) {
-        throw error(errc::format, "a pax header holds a record without a keyword");
-      }
-      take(record.substr(0, equals), record.substr(equals + 1));
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[static_cast<std::size_t>(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
     }
-  }
-
- private:
-  void take(std::string_view key, std::string_view value) {
-    if (key == "path" || key == "GNU.sparse.name") {
-      auto& mine = key == "path" ? path : sparse_path;
-      mine.known = false;
-      if (value.empty()) return;
-      while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-      mine.set(value);
-    } else if (key == "size") {
-      size.reset();
-      if (value.empty()) return;
-      std::uint64_t parsed = 0;
-      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-      if (problem != std::errc{} || end != value.data() + value.size() ||
-          parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        throw error(errc::format, "a pax header gives a size that is not a number");
-      }
-      size = parsed;
+    const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
+    rest.remove_prefix(static_cast<std::size_t>(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
     }
-    // GNU tar's way to leave holes out, and that of Solaris
-    if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+    take(record.substr(0, equals), record.substr(equals + 1));
   }
-};
+}
 
-/// The name of the compression that the first bytes of a file show, or nothing.
-[[nodiscard]] inline std::string_view compression_of(bytes_view head) noexcept {
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's way to leave holes out, and that of Solaris
+  if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+}
+
+PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
   const auto starts = [&head](std::initializer_list<unsigned char> magic) {
     return head.size() >= magic.size() &&
            std::equal(magic.begin(), magic.end(), head.begin(),
@@ -24494,7 +24741,33 @@ struct split_path {
 /// key is `a/` if the folder's own name has no dot; and its first dot matches no line feed, so that behind
 /// one no folder may have a dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
-[[nodiscard]] inline std::optional<split_path> split_member(std::string_view path) noexcept {
+[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
+
+/// Whether WebDataset leaves the member out: `__x__`, alone or as the first folder.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
+
+/// Names that WebDataset's samples have already: a member of that name is one too many.
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset leaves out the sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
+}
+
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/member_name.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
   const auto after_slash = [](std::string_view text) {
     const std::size_t slash = text.rfind('/');
     return slash == std::string_view::npos ? 0 : slash + 1;
@@ -24510,9 +24783,7 @@ struct split_path {
   return split_path{path.substr(0, dot), path.substr(dot + 1)};
 }
 
-/// Whether WebDataset leaves the member out: `__x__`, alone or as the first folder.
-/// Source: webdataset, tariterators.py, tar_file_iterator.
-[[nodiscard]] inline bool skipped_member(std::string_view path) noexcept {
+PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
   const std::size_t slash = path.find('/');
   std::string_view first = path.substr(0, slash);
   // its expression's `$` stands also before a line feed at the end
@@ -24521,17 +24792,7 @@ struct split_path {
   return slash == std::string_view::npos || first.size() >= 4;
 }
 
-/// Names that WebDataset's samples have already: a member of that name is one too many.
-[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
-  return suffix == "__key__" || suffix == "__url__";
-}
-
-/// Whether WebDataset leaves out the sample that has this member.
-[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
-  return size != 0 && suffix == "__bad__";
-}
-
-[[nodiscard]] inline std::string lower_case(std::string_view text) {
+PENSTOCK_INLINE std::string lower_case(std::string_view text) {
   std::string lowered(text);
   for (char& c : lowered) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -24556,174 +24817,65 @@ struct member {
   bool sparse = false;  ///< its bytes are stored with the holes left out
 };
 
+/// Where a walk has its bytes from: an archive in which any place can be reached, or one that goes by.
+struct walk_input {
+  /// Of an input that has `get` and `reach`, and `static constexpr bool forward`; it must outlive this.
+  template <class In>
+  [[nodiscard]] static walk_input of(In& in) noexcept {
+    return {&in,
+            [](void* from, std::uint64_t offset, std::size_t count) {
+              return static_cast<In*>(from)->get(offset, count);
+            },
+            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
+            In::forward};
+  }
+
+  void* archive;
+  /// Shows `count` bytes at `offset`, fewer at the end.
+  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
+  /// Goes to `offset`, and says how far that was possible.
+  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
+  /// Whether it cannot look ahead: whether a member is whole is found when it has been passed.
+  bool forward;
+};
+
 /// Goes through the headers of an archive, forward only, and keeps its memory.
-///
-/// `In` gives bytes: `get(offset, count)` shows that many, fewer at the end; `reach(offset)` goes there and
-/// says how far that was possible. One that cannot look ahead has `static constexpr bool forward`: whether a
-/// member is whole is found when it has been passed.
-template <class In>
 class member_walk {
  public:
-  explicit member_walk(In& in) noexcept : in_(&in) {}
+  explicit member_walk(walk_input in) noexcept : in_(in) {}
 
   /// Begins anew, at the beginning of an archive or at a header in it.
-  void restart(std::uint64_t at = 0) noexcept {
-    at_ = at;
-    end_of_data_ = at;
-    everywhere_ = {};
-    forget();
-  }
+  void restart(std::uint64_t at = 0) noexcept;
 
   /// The next file in the archive; false behind the last, at the first zero block or at the end of the bytes.
   /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
   /// archive.
-  [[nodiscard]] bool next(member& found) {
-    while (true) {
-      if (const std::uint64_t reached = in_->reach(at_); reached < at_) cut_off(reached);
-      const bytes_view block = in_->get(at_, block_size);
-      if (block.empty() && at_ == 0) {
-        throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-      }
-      if (block.empty() || (block.size() == block_size && is_zero(block))) {
-        check_end();
-        return false;
-      }
-      if (block.size() < block_size)
-        throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-      if (!checksum_matches(block)) {
-        throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                           : "the checksum of a tar header is wrong")
-            .at_offset(at_);
-      }
-      if (!extended_) first_ = at_;
-      const char type = static_cast<char>(block[156]);
-      const auto stored = number_field(block, 124, 12);
-      if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-        extension(type, stored);
-      } else if (file(block, type, stored, found)) {
-        return true;
-      }
-    }
-  }
+  [[nodiscard]] bool next(member& found);
 
   /// What is thrown where the archive ends within the member that was shown last.
-  [[noreturn]] void cut_off(std::uint64_t reached) const {
-    if (reached >= end_of_data_) {
-      throw error(errc::format,
-                  "the archive is cut off: the last block of the member '" + path_ + "' is not whole")
-          .at_offset(data_)
-          .for_key(path_);
-    }
-    throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
-                                  std::to_string(end_of_data_ - data_) + " bytes, and " +
-                                  std::to_string(reached - data_) + " are left")
-        .at_offset(data_)
-        .for_key(path_);
-  }
+  [[noreturn]] void cut_off(std::uint64_t reached) const;
 
  private:
   static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
-  static constexpr bool forward = requires { requires In::forward; };
 
-  void extension(char type, std::optional<std::uint64_t> stored) {
-    if (!stored || *stored > longest_extension) {
-      throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
-    }
-    const bytes_view body = in_->get(at_ + block_size, static_cast<std::size_t>(*stored));
-    if (body.size() < *stored)
-      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-    try {
-      if (type == 'g') {
-        everywhere_.read(body);
-      } else if (type == 'L') {
-        long_path_.set(text_field(body, 0, body.size()));
-      } else if (type != 'K') {
-        if (!has_records_) records_ = everywhere_;
-        has_records_ = true;
-        records_.read(body);
-      }
-    } catch (error& e) {
-      e.at_offset(at_);
-      throw;
-    }
-    if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
-    const std::uint64_t behind = at_ + block_size + padded(*stored);
-    if (in_->reach(behind) < behind)
-      throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-    end_of_data_ = at_ = behind;
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
+    return in_.get(in_.archive, offset, static_cast<std::size_t>(count));
   }
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
+  void extension(char type, std::optional<std::uint64_t> stored);
 
   // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
-  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found) {
-    header_path(block, path_);
-    const pax_records& known = has_records_ ? records_ : everywhere_;
-    const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
-    if (known.sparse_path.known) {
-      path_.assign(known.sparse_path.text);
-    } else if (known.path.known) {
-      path_.assign(known.path.text);
-    } else if (long_path_.known) {
-      path_.assign(long_path_.text);
-    }
-    const auto bytes = known.size ? known.size : stored;
-    const bool sparse = type == 'S' || known.sparse;
-    data_ = at_ + block_size;
-    if (type == 'S') pass_map(block[482] != std::byte{0});
-    end_of_data_ = data_;
-    at_ = data_;
-    forget();
-    if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
-    if (!bytes) {
-      throw error(errc::format, "the size of a member is not a number, or is negative")
-          .at_offset(data_ - block_size)
-          .for_key(path_);
-    }
-    if (*bytes > most - data_) {
-      throw error(errc::format, "the size of a member is larger than any file")
-          .at_offset(data_ - block_size)
-          .for_key(path_);
-    }
-    end_of_data_ = data_ + *bytes;
-    at_ = data_ + padded(*bytes);
-    if constexpr (forward) {
-      (void)in_->reach(data_);  // the caller may read the member next
-    } else {
-      if (const std::uint64_t reached = in_->reach(at_); reached < at_) cut_off(reached);
-    }
-    if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
-    found = {path_, first_, data_, *bytes, sparse};
-    return true;
-  }
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
 
   // Old GNU sparse files: blocks with the rest of the map stand before the data.
-  void pass_map(bool more) {
-    while (more) {
-      const bytes_view map = in_->get(data_, block_size);
-      if (map.size() < block_size) {
-        throw error(errc::format, "the archive is cut off within the map of a sparse file")
-            .at_offset(data_)
-            .for_key(path_);
-      }
-      more = map[504] != std::byte{0};
-      data_ += block_size;
-    }
-  }
+  void pass_map(bool more);
 
-  void check_end() const {
-    if (extended_ && (has_records_ || long_path_.known)) {
-      throw error(errc::format, "the archive ends where a member was announced by an extension header")
-          .at_offset(first_);
-    }
-  }
-  void forget() noexcept {
-    has_records_ = false;
-    long_path_.known = false;
-    extended_ = false;
-  }
+  void check_end() const;
+  void forget() noexcept;
 
   static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
 
-  In* in_;
+  walk_input in_;
   std::uint64_t at_ = 0;           // of the next header
   std::uint64_t end_of_data_ = 0;  // before the padding
   std::uint64_t data_ = 0;
@@ -24739,80 +24891,249 @@ class member_walk {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/tar_scan.hpp
+// ---- penstock/source/tar/tar_walk.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
-/// together.
-template <storage_session Session>
-class header_reader {
- public:
-  header_reader(Session& session, object_id id, std::uint64_t size)
-      : session_(session), id_(id), size_(size) {}
+PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
+  at_ = at;
+  end_of_data_ = at;
+  everywhere_ = {};
+  forget();
+}
 
-  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
-    if (count == 0) return {};
-    if constexpr (viewing_session<Session>) {
-      return session_.view(id_, offset, count);
-    } else {
-      if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-      return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
+PENSTOCK_INLINE bool member_walk::next(member& found) {
+  while (true) {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+    const bytes_view block = get(at_, block_size);
+    if (block.empty() && at_ == 0) {
+      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+    }
+    if (block.empty() || (block.size() == block_size && is_zero(block))) {
+      check_end();
+      return false;
+    }
+    if (block.size() < block_size)
+      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+    if (!checksum_matches(block)) {
+      throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                         : "the checksum of a tar header is wrong")
+          .at_offset(at_);
+    }
+    if (!extended_) first_ = at_;
+    const char type = static_cast<char>(block[156]);
+    const auto stored = number_field(block, 124, 12);
+    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+      extension(type, stored);
+    } else if (file(block, type, stored, found)) {
+      return true;
     }
   }
+}
 
-  /// Where one comes who wants to go to `offset`: no further than the end.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  static constexpr std::uint64_t smallest = 2048;
-  static constexpr std::uint64_t largest = 256 * 1024;
-  static constexpr std::uint64_t close_by = 32 * 1024;
-
-  void fill(std::uint64_t offset, std::size_t count) {
-    const std::uint64_t end = begin_ + window_.size();
-    const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
-    ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
-    const std::uint64_t wanted =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-    window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-    begin_ = offset;
-    session_.read(id_, offset, window_.span());
+PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
+  if (reached >= end_of_data_) {
+    throw error(errc::format,
+                "the archive is cut off: the last block of the member '" + path_ + "' is not whole")
+        .at_offset(data_)
+        .for_key(path_);
   }
+  throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
+                                std::to_string(end_of_data_ - data_) + " bytes, and " +
+                                std::to_string(reached - data_) + " are left")
+      .at_offset(data_)
+      .for_key(path_);
+}
 
-  Session& session_;
-  object_id id_;
-  std::uint64_t size_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_ = smallest;
-  buffer window_;
-};
-
-/// Calls `visit(member)` for each file in the archive, in order. Reads headers only. Ends at the first zero
-/// block or at the end of the object. Throws errc::format with the offset, and the path where it is known,
-/// for what is not a whole tar archive.
-template <storage_session Session, class Visit>
-void scan(Session& session, object_id id, std::uint64_t size, Visit&& visit) {
-  header_reader<Session> in(session, id, size);
-  const bytes_view head = in.get(0, 4096);
-  const auto compressed = compression_of(head);
-  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-    if (!packed_format_of(compressed).format.empty())
-      advice +=
-          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-          "webdataset_stream to read it forward";
-    throw error(errc::format, advice).at_offset(0);
+PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
+  if (!stored || *stored > longest_extension) {
+    throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
   }
-  member_walk<header_reader<Session>> walk(in);
-  member found;
-  while (walk.next(found)) visit(found);
+  const bytes_view body = get(at_ + block_size, *stored);
+  if (body.size() < *stored)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  try {
+    if (type == 'g') {
+      everywhere_.read(body);
+    } else if (type == 'L') {
+      long_path_.set(text_field(body, 0, body.size()));
+    } else if (type != 'K') {
+      if (!has_records_) records_ = everywhere_;
+      has_records_ = true;
+      records_.read(body);
+    }
+  } catch (error& e) {
+    e.at_offset(at_);
+    throw;
+  }
+  if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
+  const std::uint64_t behind = at_ + block_size + padded(*stored);
+  if (reach(behind) < behind)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  end_of_data_ = at_ = behind;
+}
+
+PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
+                                       member& found) {
+  header_path(block, path_);
+  const pax_records& known = has_records_ ? records_ : everywhere_;
+  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+  if (known.sparse_path.known) {
+    path_.assign(known.sparse_path.text);
+  } else if (known.path.known) {
+    path_.assign(known.path.text);
+  } else if (long_path_.known) {
+    path_.assign(long_path_.text);
+  }
+  const auto bytes = known.size ? known.size : stored;
+  const bool sparse = type == 'S' || known.sparse;
+  data_ = at_ + block_size;
+  if (type == 'S') pass_map(block[482] != std::byte{0});
+  end_of_data_ = data_;
+  at_ = data_;
+  forget();
+  if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
+  if (!bytes) {
+    throw error(errc::format, "the size of a member is not a number, or is negative")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  if (*bytes > most - data_) {
+    throw error(errc::format, "the size of a member is larger than any file")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  end_of_data_ = data_ + *bytes;
+  at_ = data_ + padded(*bytes);
+  if (in_.forward) {
+    (void)reach(data_);  // the caller may read the member next
+  } else {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+  }
+  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+  found = {path_, first_, data_, *bytes, sparse};
+  return true;
+}
+
+PENSTOCK_INLINE void member_walk::pass_map(bool more) {
+  while (more) {
+    const bytes_view map = get(data_, block_size);
+    if (map.size() < block_size) {
+      throw error(errc::format, "the archive is cut off within the map of a sparse file")
+          .at_offset(data_)
+          .for_key(path_);
+    }
+    more = map[504] != std::byte{0};
+    data_ += block_size;
+  }
+}
+
+PENSTOCK_INLINE void member_walk::check_end() const {
+  if (extended_ && (has_records_ || long_path_.known)) {
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first_);
+  }
+}
+
+PENSTOCK_INLINE void member_walk::forget() noexcept {
+  has_records_ = false;
+  long_path_.known = false;
+  extended_ = false;
 }
 
 }  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/session_view.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A session of any storage behind one type, for work that is done once per object: listing, scanning,
+/// checking and building indexes need no template over the storage.
+///
+///     std::uint64_t count_lines(session_view session, object_id id);      // in a source file, compiled once
+///     auto session = files.connect();
+///     const std::uint64_t lines = count_lines(session, 0);
+///
+/// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
+/// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
+/// session itself.
+/// Threads and errors: those of the session.
+class session_view {
+ public:
+  template <class S>
+    requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
+  session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return calls_->signature(session_, id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    calls_->read(session_, id, offset, into);
+  }
+  /// Whether the session shows its bytes in place.
+  [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
+  /// Bytes in place, of a session that has `views()`.
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    return calls_->view(session_, id, offset, size);
+  }
+  /// As `penstock::confirm`.
+  void confirm(object_id id) const { calls_->confirm(session_, id); }
+  /// A range: in place where the session has views, else read into `room`. Lives as long as both.
+  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
+    if (views()) return view(id, offset, size);
+    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    read(id, offset, room.span());
+    return room.view();
+  }
+
+ private:
+  struct calls {
+    std::uint64_t (*size)(const void*, object_id);
+    object_signature (*signature)(const void*, object_id);
+    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
+    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
+    void (*confirm)(const void*, object_id);
+  };
+
+  template <class S>
+  [[nodiscard]] static S& at(const void* session) noexcept {
+    return *static_cast<S*>(const_cast<void*>(session));
+  }
+  template <class S>
+  static bytes_view view_of(const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
+    return at<S>(session).view(id, offset, size);
+  }
+  template <class S>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
+               [](const void* session, object_id id) { return at<S>(session).signature(id); },
+               [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
+                 at<S>(session).read(id, offset, into);
+               },
+               nullptr, [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); }};
+    if constexpr (viewing_session<S>) made.view = &view_of<S>;
+    return made;
+  }
+  template <class S>
+  static constexpr calls calls_of = made_for<S>();
+
+  const void* session_;
+  const calls* calls_;
+};
+
+/// What a storage says of itself, for code that is no template over it. The names are the storage's own.
+struct storage_facts {
+  std::span<const std::string> names;
+  bool local = false;  ///< whether the names are paths; see `local_storage`
+};
+
+/// The facts of a storage, which must outlive them.
+template <storage Storage>
+[[nodiscard]] storage_facts facts_of(const Storage& where) {
+  return {where.names(), local_storage<Storage>};
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/index_builder.hpp
@@ -24821,38 +25142,10 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// Groups members into samples by the rules of WebDataset, and makes the index of the shard.
-template <class = void>
-class basic_index_builder {
+class index_builder {
  public:
   /// Takes the next member of the archive; what belongs to no sample is passed over.
-  void add(const member& m) {
-    if (skipped_member(m.path)) return;
-    const auto parts = split_member(m.path);
-    if (!parts) return;
-    if (m.sparse) {
-      throw error(errc::format, {"'", m.path,
-                                 "' is a sparse file, which is stored with its holes left out; write the "
-                                 "archive without --sparse"})
-          .at_offset(m.header)
-          .for_key(parts->key);
-    }
-    if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-    const std::string lowered = lower_case(parts->suffix);
-    if (marks_bad(lowered, m.size)) bad_ = true;
-    const std::uint32_t suffix = number_of(lowered);
-    if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-      throw error(errc::format, {reserved_suffix(lowered)
-                                     ? "WebDataset keeps this name for itself, no member may have it: '"
-                                     : "the sample has two members '",
-                                 lowered, "'"})
-          .at_offset(m.header)
-          .for_key(parts->key);
-    }
-    last_seen_[suffix] = met_;
-    check_room(members_.size(), "members");
-    members_.push_back({(m.data / 512) << 24 | suffix, m.size});
-    payload_ += m.size;
-  }
+  void add(const member& m);
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
   /// Samples so far, with those that are left out since they call themselves bad.
@@ -24864,50 +25157,7 @@ class basic_index_builder {
   }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard) {
-    leave_out_bad();
-    index_header header;
-    header.shard_size = shard.size;
-    header.shard_stamp = shard.stamp;
-    header.samples = samples_.size();
-    header.members = members_.size();
-    header.suffixes = suffixes_.size();
-    for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
-    header.key_bytes = keys_.size();
-    header.payload = payload_;
-    check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
-
-    buffer out(static_cast<std::size_t>(header.file_size()));
-    std::byte* to = out.data() + index_header::size;
-    const auto put = [&to](auto value) {
-      store_little(to, value);
-      to += sizeof(value);
-    };
-    for (const sample& s : samples_) {
-      put(s.first);
-      put(s.key);
-    }
-    put(static_cast<std::uint32_t>(members_.size()));
-    put(static_cast<std::uint32_t>(keys_.size()));
-    for (const entry& m : members_) {
-      put(m.place);
-      put(m.size);
-    }
-    std::uint32_t end = 0;
-    for (const std::string& suffix : suffixes_) {
-      end += static_cast<std::uint32_t>(suffix.size());
-      put(end);
-    }
-    const auto copy = [&to](std::string_view text) {
-      if (!text.empty()) std::memcpy(to, text.data(), text.size());
-      to += text.size();
-    };
-    for (const std::string& suffix : suffixes_) copy(suffix);
-    copy(keys_);
-    header.content = checksum(out.view().subspan(index_header::size));
-    header.store(out.data());
-    return out;
-  }
+  [[nodiscard]] buffer finish(object_signature shard);
 
  private:
   struct sample {
@@ -24919,47 +25169,15 @@ class basic_index_builder {
     std::uint64_t size;
   };
 
-  static void check_room(std::size_t used, const char* what) {
-    if (used >= std::numeric_limits<std::uint32_t>::max()) {
-      throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
-    }
-  }
+  static void check_room(std::size_t used, const char* what);
 
-  void open_sample_of(std::string_view key) {
-    leave_out_bad();
-    ++met_;
-    check_room(keys_.size() + key.size(), "bytes of keys");
-    samples_.push_back(
-        {static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
-    keys_ += key;
-  }
+  void open_sample_of(std::string_view key);
 
   // The last sample, if it has a member that says so.
-  void leave_out_bad() {
-    if (!std::exchange(bad_, false)) return;
-    for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
-    members_.resize(samples_.back().first);
-    keys_.resize(samples_.back().key);
-    samples_.pop_back();
-  }
+  void leave_out_bad();
 
   // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
-  std::uint32_t number_of(const std::string& suffix) {
-    const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
-    if (next < suffixes_.size() && suffixes_[next] == suffix) {
-      guess_ = next;
-      return static_cast<std::uint32_t>(next);
-    }
-    const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
-    if (fresh) {
-      if (suffixes_.size() == (1u << 24))
-        throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-      suffixes_.push_back(suffix);
-      last_seen_.push_back(0);
-    }
-    guess_ = found->second;
-    return found->second;
-  }
+  std::uint32_t number_of(const std::string& suffix);
 
   std::vector<sample> samples_;
   std::vector<entry> members_;
@@ -24972,22 +25190,240 @@ class basic_index_builder {
   std::size_t met_ = 0;
   bool bad_ = false;
 };
-using index_builder = basic_index_builder<>;
 
 /// Makes the index of an object in one pass over its headers.
-template <storage_session Session>
-[[nodiscard]] buffer build_index(Session& session, object_id id, const std::string& name) {
+[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
+/// together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size)
+      : session_(session), id_(id), size_(size) {}
+
+  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
+
+  /// Where one comes who wants to go to `offset`: no further than the end.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  static constexpr std::uint64_t smallest = 2048;
+  static constexpr std::uint64_t largest = 256 * 1024;
+  static constexpr std::uint64_t close_by = 32 * 1024;
+
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_ = smallest;
+  buffer window_;
+};
+
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
+/// archive.
+class member_scan {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size);
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+
+  /// The next one; false behind the last.
+  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+
+ private:
+  header_reader in_;
+  member_walk walk_{walk_input::of(in_)};
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
+}
+
+PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
+  ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size)
+    : in_(session, id, size) {
+  const bytes_view head = in_.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/index_builder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void index_builder::add(const member& m) {
+  if (skipped_member(m.path)) return;
+  const auto parts = split_member(m.path);
+  if (!parts) return;
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+  const std::string lowered = lower_case(parts->suffix);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  const std::uint32_t suffix = number_of(lowered);
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  last_seen_[suffix] = met_;
+  check_room(members_.size(), "members");
+  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+  payload_ += m.size;
+}
+
+PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
+  leave_out_bad();
+  index_header header;
+  header.shard_size = shard.size;
+  header.shard_stamp = shard.stamp;
+  header.samples = samples_.size();
+  header.members = members_.size();
+  header.suffixes = suffixes_.size();
+  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+  header.key_bytes = keys_.size();
+  header.payload = payload_;
+  check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
+
+  buffer out(static_cast<std::size_t>(header.file_size()));
+  std::byte* to = out.data() + index_header::size;
+  const auto put = [&to](auto value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  for (const sample& s : samples_) {
+    put(s.first);
+    put(s.key);
+  }
+  put(static_cast<std::uint32_t>(members_.size()));
+  put(static_cast<std::uint32_t>(keys_.size()));
+  for (const entry& m : members_) {
+    put(m.place);
+    put(m.size);
+  }
+  std::uint32_t end = 0;
+  for (const std::string& suffix : suffixes_) {
+    end += static_cast<std::uint32_t>(suffix.size());
+    put(end);
+  }
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::string& suffix : suffixes_) copy(suffix);
+  copy(keys_);
+  header.content = checksum(out.view().subspan(index_header::size));
+  header.store(out.data());
+  return out;
+}
+
+PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
+  if (used >= std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+  }
+}
+
+PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
+  leave_out_bad();
+  ++met_;
+  check_room(keys_.size() + key.size(), "bytes of keys");
+  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+  keys_ += key;
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_bad() {
+  if (!std::exchange(bad_, false)) return;
+  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+  members_.resize(samples_.back().first);
+  keys_.resize(samples_.back().key);
+  samples_.pop_back();
+}
+
+PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
+  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+  if (next < suffixes_.size() && suffixes_[next] == suffix) {
+    guess_ = next;
+    return static_cast<std::uint32_t>(next);
+  }
+  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+  if (fresh) {
+    if (suffixes_.size() == (1u << 24))
+      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+    suffixes_.push_back(suffix);
+    last_seen_.push_back(0);
+  }
+  guess_ = found->second;
+  return found->second;
+}
+
+PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name) {
   try {
     const object_signature shard = session.signature(id);
     index_builder builder;
-    scan(session, id, shard.size, [&builder](const member& m) { builder.add(m); });
-    confirm(session, id);
+    member_scan members(session, id, shard.size);
+    for (member m; members.next(m);) builder.add(m);
+    session.confirm(id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
     }
     return builder.finish(shard);
   } catch (error& e) {
-    confirm(session, id);
+    session.confirm(id);
     e.in_file(name);
     throw;
   }
@@ -25002,21 +25438,47 @@ template <storage_session Session>
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The zeros that fill the last block of a member.
+[[nodiscard]] bytes_view padding_after(std::uint64_t size) noexcept;
+
+/// Two zero blocks, and more up to a multiple of twenty blocks, as all tar programs write by default.
+[[nodiscard]] std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept;
+
+/// What a header says of each member alike.
+struct member_facts {
+  std::uint32_t mode = 0;
+  std::uint64_t mtime = 0;
+  std::string_view owner, group;
+};
+
+/// The header of a regular file, after a pax header where its name or size needs one.
+void append_headers(buffer& out, std::string_view path, std::uint64_t size, const member_facts& facts);
+template <class Options>
+void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
+  append_headers(out, path, size, member_facts{options.mode, options.mtime, options.owner, options.group});
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_format.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
 inline constexpr std::array<std::byte, 10240> zeros{};
 
-/// The zeros that fill the last block of a member.
-[[nodiscard]] inline bytes_view padding_after(std::uint64_t size) noexcept {
+PENSTOCK_INLINE bytes_view padding_after(std::uint64_t size) noexcept {
   return bytes_view(zeros).first(static_cast<std::size_t>(padded(size) - size));
 }
 
-/// Two zero blocks, and more up to a multiple of twenty blocks, as all tar programs write by default.
-[[nodiscard]] inline std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
+PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
   const auto rest = static_cast<std::size_t>((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
   return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
 }
 
-/// Where a path is cut into prefix and name; nothing where ustar cannot hold it. Zero: no prefix is needed.
-[[nodiscard]] inline std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
+// Where a path is cut into prefix and name; nothing where ustar cannot hold it. Zero: no prefix is needed.
+PENSTOCK_INLINE std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
   if (path.size() <= 100) return 0;
   if (path.size() > 256) return std::nullopt;
   const std::size_t cut = path.rfind('/', 155);
@@ -25025,30 +25487,31 @@ inline constexpr std::array<std::byte, 10240> zeros{};
   return cut;
 }
 
-inline void put_text(std::byte* block, std::size_t offset, std::size_t size, std::string_view text) noexcept {
+PENSTOCK_INLINE void put_text(std::byte* block, std::size_t offset, std::size_t size,
+                              std::string_view text) noexcept {
   std::memcpy(block + offset, text.data(), std::min(size, text.size()));
 }
 
-/// Octal digits with leading zeros and a NUL at the end, as all tar programs write them.
-inline void put_number(std::byte* block, std::size_t offset, std::size_t size, std::uint64_t value) noexcept {
+// Octal digits with leading zeros and a NUL at the end, as all tar programs write them.
+PENSTOCK_INLINE void put_number(std::byte* block, std::size_t offset, std::size_t size,
+                                std::uint64_t value) noexcept {
   for (std::size_t i = size - 1; i-- > 0; value >>= 3)
     block[offset + i] = static_cast<std::byte>('0' + (value & 7u));
 }
 
-template <class Options>
-void append_block(buffer& out, std::string_view prefix, std::string_view name, std::uint64_t size, char type,
-                  const Options& options) {
+PENSTOCK_INLINE void append_block(buffer& out, std::string_view prefix, std::string_view name,
+                                  std::uint64_t size, char type, const member_facts& facts) {
   std::array<std::byte, block_size> block{};
   put_text(block.data(), 0, 100, name);
-  put_number(block.data(), 100, 8, options.mode & 07777u);
+  put_number(block.data(), 100, 8, facts.mode & 07777u);
   put_number(block.data(), 108, 8, 0);
   put_number(block.data(), 116, 8, 0);
   put_number(block.data(), 124, 12, size);
-  put_number(block.data(), 136, 12, options.mtime);
+  put_number(block.data(), 136, 12, facts.mtime);
   block[156] = static_cast<std::byte>(type);
   put_text(block.data(), 257, 8, std::string_view("ustar\00000", 8));
-  put_text(block.data(), 265, 31, options.owner);
-  put_text(block.data(), 297, 31, options.group);
+  put_text(block.data(), 265, 31, facts.owner);
+  put_text(block.data(), 297, 31, facts.group);
   put_number(block.data(), 329, 8, 0);
   put_number(block.data(), 337, 8, 0);
   put_text(block.data(), 345, 155, prefix);
@@ -25059,31 +25522,30 @@ void append_block(buffer& out, std::string_view prefix, std::string_view name, s
   out.append(block);
 }
 
-/// `LENGTH KEY=VALUE\n`, where LENGTH counts itself.
-[[nodiscard]] inline std::string pax_record(std::string_view key, std::string_view value) {
+// `LENGTH KEY=VALUE\n`, where LENGTH counts itself.
+PENSTOCK_INLINE std::string pax_record(std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + std::to_string(rest).size();
   if (std::to_string(length).size() != std::to_string(rest).size()) ++length;
   return detail::text({length, " ", key, "=", value, "\n"});
 }
 
-/// The header of a regular file, after a pax header where its name or size needs one.
-template <class Options>
-void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
+PENSTOCK_INLINE void append_headers(buffer& out, std::string_view path, std::uint64_t size,
+                                    const member_facts& facts) {
   constexpr std::uint64_t most_in_octal = std::uint64_t{1} << 33;
   const auto cut = ustar_cut(path);
   if (!cut || size >= most_in_octal) {
     std::string records;
     if (!cut) records += pax_record("path", path);
     if (size >= most_in_octal) records += pax_record("size", std::to_string(size));
-    append_block(out, "", "././@PaxHeader", records.size(), 'x', options);
+    append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
     out.append(bytes_of(records));
     out.append(padding_after(records.size()));
   }
   const std::size_t at = cut.value_or(0);
   const std::string_view prefix = path.substr(0, at);
   const std::string_view name = at == 0 ? path : path.substr(at + 1);
-  append_block(out, prefix, name.substr(0, 100), size >= most_in_octal ? 0 : size, '0', options);
+  append_block(out, prefix, name.substr(0, 100), size >= most_in_octal ? 0 : size, '0', facts);
 }
 
 }  // namespace detail::tar
@@ -26428,8 +26890,19 @@ template <pattern_text Text>
 }
 
 /// Files from a pattern as WebDataset has it: `::` stands between patterns.
-template <class = void>
-[[nodiscard]] file files_of(const std::string& pattern) {
+[[nodiscard]] file files_of(const std::string& pattern);
+/// Their names alone.
+[[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/file_pattern.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE file files_of(const std::string& pattern) {
   if (pattern.find("::") == std::string::npos) return file(pattern);
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= pattern.size();) {
@@ -26441,8 +26914,12 @@ template <class = void>
   return file(std::move(names));
 }
 
-}  // namespace detail::tar
+PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
+  const file found = files_of(pattern);
+  return std::vector<std::string>(found.names().begin(), found.names().end());
+}
 
+}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/shard_stream.hpp
@@ -26450,121 +26927,86 @@ template <class = void>
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// What to write to read a shard that is packed in a way that `reader` was not told of.
-[[nodiscard]] inline error not_unpacked(std::string_view format, std::string_view reader) {
-  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
-               packed_advice(format, std::string(reader) + "<", ">(...)"));
-}
+/// The unpackers that a stream may use, behind pointers: they are called for each window, not for each
+/// sample.
+struct unpacker_calls {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  void* streams;
+  /// Begins another file of that format. The number of its unpacker, or `none`.
+  std::size_t (*begin)(void* streams, std::string_view format);
+  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
+};
+
+/// The memory of unpackers.
+template <unpacker... Unpack>
+class unpackers {
+ public:
+  /// How a `shard_stream` calls them; they must outlive it, at this place.
+  [[nodiscard]] unpacker_calls calls() noexcept {
+    return {&streams_,
+            [](void* streams, std::string_view format) {
+              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
+            },
+            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
+              return step(*static_cast<tuple*>(streams), number, in, out, last,
+                          std::index_sequence_for<Unpack...>{});
+            }};
+  }
+
+ private:
+  using tuple = std::tuple<typename Unpack::stream...>;
+
+  template <std::size_t... Is>
+  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
+                           std::index_sequence<Is...>) {
+    std::size_t number = unpacker_calls::none;
+    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
+    return number;
+  }
+  template <std::size_t... Is>
+  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
+                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
+                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
+    unpack_step done;
+    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
+    return done;
+  }
+
+  tuple streams_;
+};
 
 /// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
 ///
 /// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
 /// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
-template <unpacker... Unpack>
 class shard_stream {
  public:
+  explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}
+
   static constexpr bool forward = true;
 
   /// Whether a path is the standard input, or a file that can be read only once.
-  [[nodiscard]] static bool is_pipe(const std::string& path) {
-    struct stat status {};
-    return path == "-" ||
-           (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
-  }
+  [[nodiscard]] static bool is_pipe(const std::string& path);
 
   /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
   /// asks, for messages.
-  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader = "webdataset_stream") {
-    close();
-    const bool standard_input = path == "-";
-    const bool pipe = is_pipe(path);
-    struct stat status {};
-    if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-      throw error(errc::io, "this is a folder; name the shards in it");
-    if (pipe && used.exchange(true)) {
-      throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
-                                   std::string(" can be read once, and was read already; write it to a file "
-                                               "to read it again"));
-    }
-    if (!standard_input) {
-      file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (file_.get() < 0) throw failed("open");
-    }
-    number_ = standard_input ? STDIN_FILENO : file_.get();
-    if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
-    while (raw_end_ < sniffed && !raw_ended_) fill();
-    const bytes_view head = raw_.view().first(raw_end_);
-    const std::string_view format = compression_of(head);
-    // a member's name may look like one
-    if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size))))
-      begin(format, reader);
-    drained_ = packed_ == plain && !pipe;
-  }
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
 
-  void close() noexcept {
-    file_ = {};
-    packed_ = plain;
-    raw_at_ = raw_end_ = at_ = end_ = 0;
-    offset_ = 0;
-    raw_ended_ = whole_ = false;
-  }
+  void close() noexcept;
 
   /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count) {
-    if (reach(offset) < offset) return {};
-    if (end_ - at_ < count) {
-      reserve(count);
-      while (end_ < count) {
-        const std::size_t got = make(window_.span().subspan(end_));
-        if (got == 0) break;
-        end_ += got;
-      }
-    }
-    return window_.view().subspan(at_, std::min(count, end_ - at_));
-  }
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
 
   /// Goes on to `offset`, and says how far it came.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) {
-    while (offset_ < offset) {
-      if (at_ == end_ && !refill()) break;
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
-      at_ += some;
-      offset_ += some;
-    }
-    return offset_;
-  }
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
 
   /// Takes bytes; the number is smaller only at the end.
-  [[nodiscard]] std::size_t read(mutable_bytes into) {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const mutable_bytes rest = into.subspan(done);
-      std::size_t some = 0;
-      if (at_ == end_ && rest.size() >= piece) {
-        some = make(rest);
-        if (some == 0) break;
-      } else {
-        if (at_ == end_ && !refill()) break;
-        some = std::min(rest.size(), end_ - at_);
-        std::memcpy(rest.data(), window_.data() + at_, some);
-        at_ += some;
-      }
-      done += some;
-      offset_ += some;
-    }
-    return done;
-  }
+  [[nodiscard]] std::size_t read(mutable_bytes into);
 
   /// Reads what stands behind the archive: the checksums of packed files, and what another program still
   /// writes to a pipe.
-  void drain() {
-    if (!drained_) {
-      do {
-        offset_ += end_ - at_;
-      } while (refill());
-    }
-    close();
-  }
+  void drain();
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   /// Whether what was opened is packed.
@@ -26573,92 +27015,21 @@ class shard_stream {
  private:
   static constexpr std::size_t piece = 256_KiB;
   static constexpr std::size_t sniffed = 4_KiB;
-  static constexpr std::size_t plain = sizeof...(Unpack);
+  static constexpr std::size_t plain = unpacker_calls::none;
 
-  [[nodiscard]] error failed(const char* doing) const {
-    return error(errc::io,
-                 std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
-  }
-
-  void begin(std::string_view format, std::string_view reader) {
-    std::size_t number = 0;
-    const auto try_one = [&]<class U>(typename U::stream& stream, U*) {
-      if (packed_ == plain && U::unpacker_format == format) {
-        stream.begin();
-        packed_ = number;
-      }
-      ++number;
-    };
-    std::apply([&](auto&... streams) { (try_one(streams, static_cast<Unpack*>(nullptr)), ...); }, streams_);
-    if (packed_ == plain) throw not_unpacked(format, reader);
-  }
+  [[nodiscard]] error failed(const char* doing) const;
 
   /// Reads more of the file; `raw_ended_` where there is nothing more.
-  void fill() {
-    if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
-    const std::size_t got = read_some(raw_.span().subspan(raw_end_));
-    raw_end_ += got;
-    raw_ended_ = got == 0;
-  }
-  [[nodiscard]] std::size_t read_some(mutable_bytes into) {
-    while (true) {
-      const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) throw failed("read").at_offset(offset_);
-    }
-  }
-
-  [[nodiscard]] unpack_step step(bytes_view in, mutable_bytes out) {
-    unpack_step done;
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (void)((packed_ == Is && (done = std::get<Is>(streams_).step(in, out, raw_ended_), true)) || ...);
-    }(std::index_sequence_for<Unpack...>{});
-    return done;
-  }
+  void fill();
+  [[nodiscard]] std::size_t read_some(mutable_bytes into);
 
   /// The next bytes of the archive; none at its end.
-  [[nodiscard]] std::size_t make(mutable_bytes out) {
-    if (packed_ == plain) {
-      if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
-      const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-      std::memcpy(out.data(), raw_.data() + raw_at_, some);
-      raw_at_ += some;
-      return some;
-    }
-    while (true) {
-      if (raw_at_ == raw_end_ && !raw_ended_) fill();
-      const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
-      const unpack_step done = step(in, out);
-      raw_at_ += done.taken;
-      whole_ = done.whole;
-      if (done.made != 0) return done.made;
-      if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
-      if (in.empty() && whole_) return 0;
-      throw error(errc::format,
-                  in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
-    }
-  }
+  [[nodiscard]] std::size_t make(mutable_bytes out);
 
-  [[nodiscard]] bool refill() {
-    if (window_.size() == 0) window_.resize_for_overwrite(piece);
-    at_ = 0;
-    end_ = make(window_.span());
-    return end_ != 0;
-  }
+  [[nodiscard]] bool refill();
 
   /// Moves what is in the window to its front, and makes room for `count` bytes.
-  void reserve(std::size_t count) {
-    const std::size_t held = end_ - at_;
-    if (window_.size() < count || window_.size() == 0) {
-      buffer larger(std::max(count, piece));
-      if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
-      window_ = std::move(larger);
-    } else if (held != 0) {
-      std::memmove(window_.data(), window_.data() + at_, held);
-    }
-    at_ = 0;
-    end_ = held;
-  }
+  void reserve(std::size_t count);
 
   owned_descriptor file_;
   int number_ = -1;
@@ -26666,11 +27037,183 @@ class shard_stream {
   std::size_t raw_at_ = 0, raw_end_ = 0;
   bool raw_ended_ = false, whole_ = false, drained_ = true;
   std::size_t packed_ = plain;  // which of the unpackers
-  std::tuple<typename Unpack::stream...> streams_;
+  unpacker_calls unpackers_;
   buffer window_;  // as it is in the archive
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;  // of window_[at_]
 };
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/shard_stream.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// What to write to read a shard that is packed in a way that `reader` was not told of.
+PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
+  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
+               packed_advice(format, std::string(reader) + "<", ">(...)"));
+}
+
+PENSTOCK_INLINE bool shard_stream::is_pipe(const std::string& path) {
+  struct stat status {};
+  return path == "-" ||
+         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<bool>& used,
+                                        std::string_view reader) {
+  close();
+  const bool standard_input = path == "-";
+  const bool pipe = is_pipe(path);
+  struct stat status {};
+  if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    throw error(errc::io, "this is a folder; name the shards in it");
+  if (pipe && used.exchange(true)) {
+    throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
+                                 std::string(" can be read once, and was read already; write it to a file "
+                                             "to read it again"));
+  }
+  if (!standard_input) {
+    file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file_.get() < 0) throw failed("open");
+  }
+  number_ = standard_input ? STDIN_FILENO : file_.get();
+  if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+  while (raw_end_ < sniffed && !raw_ended_) fill();
+  const bytes_view head = raw_.view().first(raw_end_);
+  const std::string_view format = compression_of(head);
+  // a member's name may look like one
+  if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    packed_ = unpackers_.begin(unpackers_.streams, format);
+    if (packed_ == plain) throw not_unpacked(format, reader);
+  }
+  drained_ = packed_ == plain && !pipe;
+}
+
+PENSTOCK_INLINE void shard_stream::close() noexcept {
+  file_ = {};
+  packed_ = plain;
+  raw_at_ = raw_end_ = at_ = end_ = 0;
+  offset_ = 0;
+  raw_ended_ = whole_ = false;
+}
+
+PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t count) {
+  if (reach(offset) < offset) return {};
+  if (end_ - at_ < count) {
+    reserve(count);
+    while (end_ < count) {
+      const std::size_t got = make(window_.span().subspan(end_));
+      if (got == 0) break;
+      end_ += got;
+    }
+  }
+  return window_.view().subspan(at_, std::min(count, end_ - at_));
+}
+
+PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
+  while (offset_ < offset) {
+    if (at_ == end_ && !refill()) break;
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+    at_ += some;
+    offset_ += some;
+  }
+  return offset_;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const mutable_bytes rest = into.subspan(done);
+    std::size_t some = 0;
+    if (at_ == end_ && rest.size() >= piece) {
+      some = make(rest);
+      if (some == 0) break;
+    } else {
+      if (at_ == end_ && !refill()) break;
+      some = std::min(rest.size(), end_ - at_);
+      std::memcpy(rest.data(), window_.data() + at_, some);
+      at_ += some;
+    }
+    done += some;
+    offset_ += some;
+  }
+  return done;
+}
+
+PENSTOCK_INLINE void shard_stream::drain() {
+  if (!drained_) {
+    do {
+      offset_ += end_ - at_;
+    } while (refill());
+  }
+  close();
+}
+
+PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
+  return error(errc::io,
+               std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+}
+
+PENSTOCK_INLINE void shard_stream::fill() {
+  if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+  const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+  raw_end_ += got;
+  raw_ended_ = got == 0;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
+  while (true) {
+    const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) throw failed("read").at_offset(offset_);
+  }
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
+  if (packed_ == plain) {
+    if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+    const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+    std::memcpy(out.data(), raw_.data() + raw_at_, some);
+    raw_at_ += some;
+    return some;
+  }
+  while (true) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+    const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
+    raw_at_ += done.taken;
+    whole_ = done.whole;
+    if (done.made != 0) return done.made;
+    if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+    if (in.empty() && whole_) return 0;
+    throw error(errc::format,
+                in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+  }
+}
+
+PENSTOCK_INLINE bool shard_stream::refill() {
+  if (window_.size() == 0) window_.resize_for_overwrite(piece);
+  at_ = 0;
+  end_ = make(window_.span());
+  return end_ != 0;
+}
+
+PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
+  const std::size_t held = end_ - at_;
+  if (window_.size() < count || window_.size() == 0) {
+    buffer larger(std::max(count, piece));
+    if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+    window_ = std::move(larger);
+  } else if (held != 0) {
+    std::memmove(window_.data(), window_.data() + at_, held);
+  }
+  at_ = 0;
+  end_ = held;
+}
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -26692,8 +27235,66 @@ struct unpacked_options {
 namespace detail::tar {
 
 /// The path of a current copy of `packed`, made where there is none; `packed` itself where it is not packed.
+[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                        unpacker_calls unpack);
+
+/// The paths of all, several at a time; `one` calls `unpacked_path` with unpackers of its own.
+using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
+[[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                      const unpacked_options& options, unpack_one one);
+
+}  // namespace detail::tar
+
+/// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
+///
+///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
+///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
+///                                                                {.folder = "cache"})));
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
+/// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
+/// Out: for each its copy, `<file>.penstock-unpacked`, or the file itself where it is not packed. Any source
+/// of local files takes the list; the indexes of `webdataset` stand beside the copies.
+/// A copy is made once, when this is called. It is used again while size and time of change of the packed
+/// file, and its own, are those of its record, `<copy>.record`; else it is made again. It appears by renaming
+/// when it is whole, flushed and checked against the packed file's checksums: a process that is killed leaves
+/// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
+/// first of them. Copies are removed by whoever has no more use for them; the records, too.
+/// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
+/// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
+/// docs/index.md has measured numbers.
+/// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
+/// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
+/// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
+/// Threads: any number may call it.
 template <unpacker... Unpack>
-[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options) {
+[[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
+                                                const unpacked_options& options = {}) {
+  return detail::tar::unpacked_paths(paths, options,
+                                     [](const std::string& packed, const unpacked_options& chosen) {
+                                       detail::tar::unpackers<Unpack...> unpack;
+                                       return detail::tar::unpacked_path(packed, chosen, unpack.calls());
+                                     });
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
+                                                const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(detail::tar::paths_of(detail::tar::to_pattern(pattern)), options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/unpacked.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                          unpacker_calls unpack) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -26706,7 +27307,7 @@ template <unpacker... Unpack>
   std::string copy = copy_path(packed, options.folder);
   if (copy_is_current(copy, before)) return copy;
 
-  shard_stream<Unpack...> input;
+  shard_stream input(unpack);
   std::atomic<bool> unused{false};
   input.open(packed, unused, "unpacked");
   if (!input.packed()) return packed;
@@ -26739,55 +27340,109 @@ template <unpacker... Unpack>
   return copy;
 }
 
-}  // namespace detail::tar
-
-/// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
-///
-///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
-///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
-///                                                                {.folder = "cache"})));
-///
-/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
-/// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
-/// Out: for each its copy, `<file>.penstock-unpacked`, or the file itself where it is not packed. Any source
-/// of local files takes the list; the indexes of `webdataset` stand beside the copies.
-/// A copy is made once, when this is called. It is used again while size and time of change of the packed
-/// file, and its own, are those of its record, `<copy>.record`; else it is made again. It appears by renaming
-/// when it is whole, flushed and checked against the packed file's checksums: a process that is killed leaves
-/// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
-/// first of them. Copies are removed by whoever has no more use for them; the records, too.
-/// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
-/// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
-/// docs/index.md has measured numbers.
-/// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
-/// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
-/// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
-/// Threads: any number may call it.
-template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(std::vector<std::string> paths,
-                                                const unpacked_options& options = {}) {
-  std::vector<std::string> copies(paths.size());
-  detail::tar::for_each_in_parallel(paths.size(), options.threads, [&](std::size_t i) {
+PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                        const unpacked_options& options, unpack_one one) {
+  std::vector<std::string> copies(packed.size());
+  for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
     try {
-      copies[i] = detail::tar::unpacked_path<Unpack...>(paths[i], options);
+      copies[i] = one(packed[i], options);
     } catch (error& e) {
-      e.in_file(paths[i]);
+      e.in_file(packed[i]);
       throw;
     }
   });
   return copies;
 }
-template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
-                                                const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
-}
-template <unpacker... Unpack, detail::tar::pattern_text Text>
-[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return unpacked<Unpack...>(std::vector<std::string>(found.names().begin(), found.names().end()), options);
-}
 
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/shard_set.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What a plan knows of the shards of a dataset: their manifest, and the indexes that could not be kept in
+/// files.
+struct known_shards {
+  index_policy policy = index_policy::keep;
+  bool local = false;  // whether their names are paths
+  manifest shards;
+  std::vector<object_signature> signatures;
+  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+
+  /// Throws errc::argument for shards that cannot have such a policy.
+  void begin(storage_facts where, index_policy chosen);
+  /// Looks at all shards, and builds the indexes that are missing.
+  void look(storage_facts where, session_view session, std::size_t threads);
+  /// Takes the shards of another process: nothing is listed or read. Where no index is kept beside a shard,
+  /// it is built at its first use.
+  void take(storage_facts where, index_policy chosen, manifest known);
+  /// Whether the times of change are known: a manifest of a writer has none.
+  [[nodiscard]] bool has_stamps() const noexcept;
+  void learn_stamps(session_view session);
+
+  /// Makes the index of a shard as the policy says.
+  [[nodiscard]] std::shared_ptr<const buffer> build(session_view session, std::size_t shard,
+                                                    const std::string& name) const;
+  /// Keeps an index in its file; false where it must stay in memory.
+  [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
+  /// One line for a source of these shards; `where` is what their storage says of itself, or nothing.
+  [[nodiscard]] std::string describe(std::string where) const;
+};
+
+[[nodiscard]] std::vector<std::string> names_in(const manifest& known);
+/// Says that a dataset has fewer samples.
+[[noreturn]] void no_such_sample(std::uint64_t index, std::uint64_t samples);
+
+/// The shards of a dataset, as part of a plan.
+template <storage Storage>
+struct shard_set : known_shards {
+  Storage where;
+
+  shard_set(Storage given, index_policy chosen, std::size_t threads) : where(std::move(given)) {
+    begin(facts_of(where), chosen);
+    auto session = where.connect();
+    look(facts_of(where), session, threads);
+  }
+  shard_set(Storage given, index_policy chosen, manifest known) : where(std::move(given)) {
+    take(facts_of(where), chosen, std::move(known));
+    if (has_stamps()) return;
+    auto session = where.connect();
+    learn_stamps(session);
+  }
+};
+
+/// The indexes of a run: each is mapped and checked when its shard is first used.
+class open_indexes {
+ public:
+  explicit open_indexes(std::shared_ptr<const known_shards> set);
+
+  /// The tables of a shard. Takes no lock once they are there.
+  [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
+    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    return known != nullptr ? known->tables() : load(session, shard);
+  }
+
+ private:
+  struct slots {
+    explicit slots(std::size_t n) : loaded(n) {}
+    slots(const slots&) = delete;
+    slots& operator=(const slots&) = delete;
+    ~slots();
+    std::vector<std::atomic<const loaded_index*>> loaded;
+    std::array<std::mutex, 64> mutexes;
+  };
+
+  [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
+  [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
+                                                        const manifest::shard& entry) const;
+
+  std::shared_ptr<const known_shards> set_;
+  std::unique_ptr<slots> slots_;
+};
+
+}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/foreign_index.hpp
@@ -26796,38 +27451,53 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
-template <class = void>
-[[nodiscard]] std::string dali_path(const std::string& shard) {
-  const std::size_t slash = shard.rfind('/');
-  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
-  return shard.substr(0, shard.find('.', from)) + ".idx";
-}
-template <class = void>
-[[nodiscard]] std::string energon_path(const std::string& shard) {
-  return shard + ".idx";
-}
-
-/// What an index says of a member.
-struct foreign_member {
-  std::string_view suffix;
-  std::string_view path;  ///< empty where the index does not say
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  std::uint64_t line = 0;  ///< members of one line are a sample
-};
-
 /// What is wrong with an index, as the end of a sentence; how it is called is added further out.
 struct disagreement {
   std::string text;
 };
-[[noreturn]] inline void disagree(std::string text) { throw disagreement{std::move(text)}; }
 
-/// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-template <class = void>
-class basic_dali_lines {
+/// Makes the index of a shard from the text of DALI's. What is wrong is thrown as a `disagreement`.
+[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
+                                     std::string_view text);
+/// The same from Energon's: where each sample begins, its first header included, and where the last one ends.
+[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
+                                        bytes_view offsets);
+
+/// Makes the index of a shard from the one that `policy` names.
+[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
+                                         index_policy policy);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
+PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
+  const std::size_t slash = shard.rfind('/');
+  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
+  return shard.substr(0, shard.find('.', from)) + ".idx";
+}
+PENSTOCK_INLINE std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+
+// What an index says of a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  // empty where the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  // members of one line are a sample
+};
+
+[[noreturn]] PENSTOCK_INLINE void disagree(std::string text) { throw disagreement{std::move(text)}; }
+
+// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
  public:
-  basic_dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
     if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
@@ -26897,13 +27567,11 @@ class basic_dali_lines {
   bool named_ = false;
   std::vector<foreign_member> members_;
 };
-using dali_lines = basic_dali_lines<>;
 
-/// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
-template <storage_session Session>
+// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
 class foreign_check {
  public:
-  foreign_check(Session& session, object_id id, object_signature shard)
+  foreign_check(session_view session, object_id id, object_signature shard)
       : session_(session), id_(id), shard_(shard) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
@@ -26916,25 +27584,26 @@ class foreign_check {
     return builder_.finish(shard_);
   }
 
-  /// Where each sample begins, its first header included, and where the last one ends.
+  // Where each sample begins, its first header included, and where the last one ends.
   [[nodiscard]] buffer energon(bytes_view offsets) {
     if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    scan(session_, id_, shard_.size, [&](const member& m) {
+    member_scan found(session_, id_, shard_.size);
+    for (member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
-      if (!belongs(m)) return;
+      if (!belongs(m)) continue;
       builder_.add(m);
       end = m.data + m.size;
-      if (builder_.met() == before) return;
+      if (builder_.met() == before) continue;
       if (before >= samples || offset(before) != m.header) {
         disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
                                     : "says that sample " + std::to_string(before) + " begins at " +
                                           std::to_string(offset(before))) +
                  ", and the shard has another one at " + std::to_string(m.header));
       }
-    });
+    }
     if (builder_.met() != samples) {
       disagree("has " + std::to_string(samples) + " samples, and the shard has " +
                std::to_string(builder_.met()));
@@ -26967,11 +27636,12 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    scan(session_, id_, shard_.size, [&](const member& m) {
+    member_scan found(session_, id_, shard_.size);
+    for (member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
         if (listed) ++next;
-        return;
+        continue;
       }
       if (!listed || members[next].size != m.size) {
         disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
@@ -26979,13 +27649,13 @@ class foreign_check {
       }
       add(m, members[next]);
       ++next;
-    });
+    }
     if (next < members.size())
       disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
   }
 
   void by_names(const std::vector<foreign_member>& members) {
-    header_reader<Session> in(session_, id_, shard_.size);
+    header_reader in(session_, id_, shard_.size);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
       const member m{said.path, said.data - block_size, said.data, said.size, false};
@@ -27003,7 +27673,7 @@ class foreign_check {
   }
 
   // The header before a member's bytes. Its name may stand in a header of its own before it.
-  void check(header_reader<Session>& in, const foreign_member& said) {
+  void check(header_reader& in, const foreign_member& said) {
     const bytes_view block = in.get(said.data - block_size, block_size);
     bool good = block.size() == block_size && checksum_matches(block);
     if (good) {
@@ -27022,8 +27692,8 @@ class foreign_check {
   }
 
   // Nothing that belongs to a sample stands before the first member or behind the last.
-  void check_edges(header_reader<Session>& in, const std::vector<const foreign_member*>& kept) {
-    member_walk<header_reader<Session>> walk(in);
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    member_walk walk(walk_input::of(in));
     member found;
     const auto next = [&] {
       while (walk.next(found))
@@ -27040,7 +27710,7 @@ class foreign_check {
     if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
   }
 
-  Session& session_;
+  session_view session_;
   object_id id_;
   object_signature shard_;
   index_builder builder_;
@@ -27048,10 +27718,18 @@ class foreign_check {
   std::string path_;
 };
 
-/// Makes the index of a shard from the one that `policy` names.
-template <storage_session Session>
-[[nodiscard]] buffer build_foreign_index(Session& session, object_id id, const std::string& shard,
-                                         index_policy policy) {
+PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
+                                       std::string_view text) {
+  return foreign_check(session, id, shard).dali(text);
+}
+
+PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
+                                          bytes_view offsets) {
+  return foreign_check(session, id, shard).energon(offsets);
+}
+
+PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
+                                           index_policy policy) {
   const bool dali = policy == index_policy::dali;
   const std::string path = dali ? dali_path(shard) : energon_path(shard);
   const std::string both =
@@ -27067,8 +27745,8 @@ template <storage_session Session>
         .in_file(shard);
   }
   try {
-    foreign_check<Session> check(session, id, signature);
-    return dali ? check.dali(text_of(bytes->view())) : check.energon(bytes->view());
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
+                : index_from_energon(session, id, signature, bytes->view());
   } catch (const disagreement& d) {
     throw error(errc::format, both + " " + d.text).in_file(shard);
   } catch (error& e) {
@@ -27080,215 +27758,192 @@ template <storage_session Session>
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/shard_set.hpp
+// ---- penstock/source/tar/shard_set.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The shards of a dataset, as part of a plan: their manifest, and the indexes that could not be kept in
-/// files.
-template <storage Storage>
-struct shard_set {
-  Storage where;
-  index_policy policy;
-  manifest shards;
-  std::vector<object_signature> signatures;
-  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+// Whether the indexes are those that another program wrote.
+PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
+  return policy == index_policy::dali || policy == index_policy::energon;
+}
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads)
-      : where(std::move(given)), policy(chosen) {
-    const std::span<const std::string> names = where.names();
-    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-    if (policy == index_policy::require && !local_storage<Storage>) {
-      throw error(errc::argument, "index_policy::require needs shards that are local files");
-    }
-    if (foreign() && !local_storage<Storage>) {
-      throw error(errc::argument,
-                  "the indexes of DALI and Energon are read beside shards that are local files");
-    }
-    signatures.resize(names.size());
-    in_memory.resize(names.size());
-    std::vector<manifest::shard> entries(names.size());
-    auto session = where.connect();
+PENSTOCK_INLINE void known_shards::begin(storage_facts where, index_policy chosen) {
+  policy = chosen;
+  local = where.local;
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  if (policy == index_policy::require && !local)
+    throw error(errc::argument, "index_policy::require needs shards that are local files");
+  if (foreign(policy) && !local)
+    throw error(errc::argument,
+                "the indexes of DALI and Energon are read beside shards that are local files");
+}
 
-    // First what is there: a few system calls for each shard, so that threads pay only for many.
-    std::vector<index_header> headers(names.size());
-    std::vector<std::size_t> found(names.size(), 0);
-    const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
-    for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
-      signatures[i] = session.signature(static_cast<object_id>(i));
-      if constexpr (local_storage<Storage>) {
-        if (foreign()) return;
-        const auto [state, header] = peek_index(names[i], signatures[i]);
-        found[i] = state == index_state::good ? 1 : 0;
-        headers[i] = header;
-        if (state != index_state::good && policy == index_policy::require) {
-          throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
-                                      to_text(state), ", and index_policy::require allows no other"})
-              .in_file(names[i]);
-        }
-      }
-    });
-    // Then what is missing, which takes a pass over the headers of each shard.
-    std::vector<std::size_t> missing;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (found[i] == 0) missing.push_back(i);
+PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, std::size_t threads) {
+  const std::span<const std::string> names = where.names;
+  signatures.resize(names.size());
+  in_memory.resize(names.size());
+
+  // First what is there: a few system calls for each shard, so that threads pay only for many.
+  std::vector<index_header> headers(names.size());
+  std::vector<std::size_t> found(names.size(), 0);
+  const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+  for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
+    signatures[i] = session.signature(static_cast<object_id>(i));
+    if (!local || foreign(policy)) return;
+    const auto [state, header] = peek_index(names[i], signatures[i]);
+    found[i] = state == index_state::good ? 1 : 0;
+    headers[i] = header;
+    if (state != index_state::good && policy == index_policy::require) {
+      throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
+                                  to_text(state), ", and index_policy::require allows no other"})
+          .in_file(names[i]);
     }
-    for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
-      const std::size_t i = missing[m];
-      std::shared_ptr<const buffer> built(new const buffer(
-          foreign() ? build_foreign_index(session, static_cast<object_id>(i), names[i], policy)
-                    : build_index(session, static_cast<object_id>(i), names[i])));
-      headers[i] = *index_header::load(built->view());
-      signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-      if (!keep(i, *built)) in_memory[i] = std::move(built);
-    });
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
-                    headers[i].payload, headers[i].content,    signatures[i].stamp};
-    }
-    shards = manifest(std::move(entries));
+  });
+  // Then what is missing, which takes a pass over the headers of each shard.
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (found[i] == 0) missing.push_back(i);
   }
-
-  /// Shards that another process has looked at: nothing is listed or read. Where no index is kept beside a
-  /// shard, it is built at its first use.
-  shard_set(Storage given, index_policy chosen, manifest known)
-      : where(std::move(given)), policy(chosen), shards(std::move(known)) {
-    const std::span<const std::string> names = where.names();
-    if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-    if (names.size() != shards.shards().size()) {
-      throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
-                                   names.size(), "; give the storage the manifest's names"});
-    }
-    signatures.resize(names.size());
-    in_memory.resize(names.size());
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const manifest::shard& entry = shards.shards()[i];
-      if (names[i] != entry.name) {
-        throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
-                                     names[i], "; give the storage the manifest's names"});
-      }
-      signatures[i] = {entry.bytes, entry.stamp};
-    }
-    learn_stamps();
+  for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
+    const std::size_t i = missing[m];
+    std::shared_ptr<const buffer> built = build(session, i, names[i]);
+    headers[i] = *index_header::load(built->view());
+    signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
+    if (!keep(names[i], *built)) in_memory[i] = std::move(built);
+  });
+  std::vector<manifest::shard> entries(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
+                  headers[i].payload, headers[i].content,    signatures[i].stamp};
   }
+  shards = manifest(std::move(entries));
+}
 
-  /// A manifest of a writer has no times of change.
-  void learn_stamps() {
-    const auto known = [](const object_signature& s) { return s.stamp != 0; };
-    if (std::all_of(signatures.begin(), signatures.end(), known)) return;
-    auto session = where.connect();
-    for (std::size_t i = 0; i < signatures.size(); ++i) {
-      if (known(signatures[i])) continue;
-      const object_signature found = session.signature(static_cast<object_id>(i));
-      if (found.size != signatures[i].size) {
-        throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
-                               signatures[i].size, "; make the manifest again"})
-            .in_file(where.names()[i]);
-      }
-      signatures[i] = found;
-    }
+PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen, manifest known) {
+  policy = chosen;
+  local = where.local;
+  shards = std::move(known);
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  if (names.size() != shards.shards().size()) {
+    throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
+                                 names.size(), "; give the storage the manifest's names"});
   }
-
-  /// Whether the indexes are those that another program wrote.
-  [[nodiscard]] bool foreign() const noexcept {
-    return policy == index_policy::dali || policy == index_policy::energon;
+  signatures.resize(names.size());
+  in_memory.resize(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const manifest::shard& entry = shards.shards()[i];
+    if (names[i] != entry.name) {
+      throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
+                                   names[i], "; give the storage the manifest's names"});
+    }
+    signatures[i] = {entry.bytes, entry.stamp};
   }
+}
 
-  /// Keeps an index in its file; false where it must stay in memory.
-  bool keep(std::size_t shard, const buffer& built) const {
-    if constexpr (local_storage<Storage>) {
-      return policy == index_policy::keep && keep_index(where.names()[shard], built.view());
-    } else {
-      return false;
+PENSTOCK_INLINE bool known_shards::has_stamps() const noexcept {
+  return std::all_of(signatures.begin(), signatures.end(),
+                     [](const object_signature& s) { return s.stamp != 0; });
+}
+
+PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
+  for (std::size_t i = 0; i < signatures.size(); ++i) {
+    if (signatures[i].stamp != 0) continue;
+    const object_signature found = session.signature(static_cast<object_id>(i));
+    if (found.size != signatures[i].size) {
+      throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
+                             signatures[i].size, "; make the manifest again"})
+          .in_file(shards.shards()[i].name);
     }
+    signatures[i] = found;
   }
-};
+}
 
-/// The indexes of a run: each is mapped and checked when its shard is first used.
-template <storage Storage>
-class open_indexes {
- public:
-  explicit open_indexes(std::shared_ptr<const shard_set<Storage>> set)
-      : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+PENSTOCK_INLINE std::shared_ptr<const buffer> known_shards::build(session_view session, std::size_t shard,
+                                                                  const std::string& name) const {
+  const auto id = static_cast<object_id>(shard);
+  return std::shared_ptr<const buffer>(new const buffer(
+      foreign(policy) ? build_foreign_index(session, id, name, policy) : build_index(session, id, name)));
+}
 
-  /// The tables of a shard. Takes no lock once they are there.
-  [[nodiscard]] const shard_index& get(typename Storage::session& session, std::size_t shard) const {
-    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
-    return known != nullptr ? known->tables() : load(session, shard);
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
+  return local && policy == index_policy::keep && keep_index(name, built.view());
+}
+
+PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
+  if (where.empty()) where = std::to_string(signatures.size()) + " objects";
+  return detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ", shards.samples(),
+                       " samples, ", shards.payload(), " bytes"});
+}
+
+PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
+  std::vector<std::string> names;
+  for (const auto& one : known.shards()) names.push_back(one.name);
+  return names;
+}
+
+PENSTOCK_INLINE void no_such_sample(std::uint64_t index, std::uint64_t samples) {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", samples});
+}
+
+PENSTOCK_INLINE open_indexes::open_indexes(std::shared_ptr<const known_shards> set)
+    : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+
+PENSTOCK_INLINE open_indexes::slots::~slots() {
+  for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
+}
+
+// Whether an index is that of the manifest's shard.
+PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
+  const index_header& header = index.tables().header();
+  return header.content == entry.content && header.samples == entry.samples &&
+         header.shard_size == entry.bytes;
+}
+
+PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
+  const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
+  auto& slot = slots_->loaded[shard];
+  if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
+  const manifest::shard& entry = set_->shards.shards()[shard];
+  if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
+    throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+        .in_file(entry.name);
   }
-
- private:
-  struct slots {
-    explicit slots(std::size_t n) : loaded(n) {}
-    slots(const slots&) = delete;
-    slots& operator=(const slots&) = delete;
-    ~slots() {
-      for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
-    }
-    std::vector<std::atomic<const loaded_index*>> loaded;
-    std::array<std::mutex, 64> mutexes;
-  };
-
-  const shard_index& load(typename Storage::session& session, std::size_t shard) const {
-    const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
-    auto& slot = slots_->loaded[shard];
-    if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
-    const manifest::shard& entry = set_->shards.shards()[shard];
-    if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
-      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-          .in_file(entry.name);
-    }
-    std::unique_ptr<loaded_index> fresh;
-    if (set_->in_memory[shard]) {
-      fresh = loaded_index::from_buffer(set_->in_memory[shard]);
-    } else {
-      fresh = from_file(session, shard, entry);
-    }
-    if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-          .in_file(entry.name);
-    }
-    const loaded_index* shown = fresh.release();
-    slot.store(shown, std::memory_order_release);
-    return shown->tables();
+  std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
+                                            ? loaded_index::from_buffer(set_->in_memory[shard])
+                                            : from_file(session, shard, entry);
+  if (!fresh || !belongs(*fresh, entry)) {
+    throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+        .in_file(entry.name);
   }
+  const loaded_index* shown = fresh.release();
+  slot.store(shown, std::memory_order_release);
+  return shown->tables();
+}
 
-  // The header was in order when the plan was made. If the rest is not, the index is built again.
-  std::unique_ptr<loaded_index> from_file(typename Storage::session& session, std::size_t shard,
-                                          const manifest::shard& entry) const {
-    auto found = loaded_index::from_file(entry.name);
-    if (found && belongs(*found, entry)) return found;
-    if (set_->policy == index_policy::require) {
-      throw error(errc::checksum,
-                  {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
-                   to_text(index_state::damaged), ", and index_policy::require allows no other"})
-          .in_file(entry.name);
-    }
-    auto built = std::shared_ptr<const buffer>(new const buffer(
-        set_->foreign()
-            ? build_foreign_index(session, static_cast<object_id>(shard), entry.name, set_->policy)
-            : build_index(session, static_cast<object_id>(shard), entry.name)));
-    const bool kept = set_->keep(shard, *built);
-    auto fresh = loaded_index::from_buffer(std::move(built));
-    if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, {"the index ", index_path(entry.name), " of the shard ", entry.name,
-                             " does not hold what its header says; ",
-                             kept ? "it was made again: open the dataset again" : "delete it"})
-          .in_file(entry.name);
-    }
-    return fresh;
+// The header was in order when the plan was made. If the rest is not, the index is built again.
+PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
+                                                                      const manifest::shard& entry) const {
+  auto found = loaded_index::from_file(entry.name);
+  if (found && belongs(*found, entry)) return found;
+  if (set_->policy == index_policy::require) {
+    throw error(errc::checksum,
+                {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
+                 to_text(index_state::damaged), ", and index_policy::require allows no other"})
+        .in_file(entry.name);
   }
-
-  static bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
-    const index_header& header = index.tables().header();
-    return header.content == entry.content && header.samples == entry.samples &&
-           header.shard_size == entry.bytes;
+  std::shared_ptr<const buffer> built = set_->build(session, shard, entry.name);
+  const bool kept = set_->keep(entry.name, *built);
+  auto fresh = loaded_index::from_buffer(std::move(built));
+  if (!fresh || !belongs(*fresh, entry)) {
+    throw error(errc::io, {"the index ", index_path(entry.name), " of the shard ", entry.name,
+                           " does not hold what its header says; ",
+                           kept ? "it was made again: open the dataset again" : "delete it"})
+        .in_file(entry.name);
   }
-
-  std::shared_ptr<const shard_set<Storage>> set_;
-  std::unique_ptr<slots> slots_;
-};
+  return fresh;
+}
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -27312,7 +27967,13 @@ struct sample_cursor {
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+
+  /// Adds shard, offset and key to an error.
+  void say_where(error& e) const;
 };
+
+/// Says that a buffer is not of a member's size.
+[[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
 /// What one worker keeps for reading through a session that copies.
 ///
@@ -27483,9 +28144,7 @@ class member_blob {
   /// Where the bytes begin in the shard.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
-    if (into.size() != size_) {
-      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
-    }
+    if (into.size() != size_) wrong_size(size_, into.size());
     worker_->read(member_, offset_, into);
   }
   [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
@@ -27521,6 +28180,25 @@ class tar_sample {
   }
   Worker* worker_;
 };
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_sample.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void sample_cursor::say_where(error& e) const {
+  // An offset without a file comes from a codec and counts from the field's first byte.
+  if (e.file().empty() && e.offset() && touched != no_offset) e.within("the field", touched);
+  e.in_file(*url).for_key(tables->key(sample));
+  e.at_offset(touched != no_offset ? touched : tables->offset(first));
+}
+
+PENSTOCK_INLINE void wrong_size(std::uint64_t size, std::uint64_t room) {
+  throw error(errc::argument, {"a member of ", size, " bytes was to be read into ", room});
+}
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -27587,12 +28265,7 @@ class webdataset {
         confirm(session_, w.at.shard);
       } catch (error& e) {
         confirm(session_, w.at.shard);
-        const auto& at = w.at;
-        // An offset without a file comes from a codec and counts from the field's first byte.
-        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
-          e.within("the field", at.touched);
-        e.in_file(*at.url).for_key(at.tables->key(at.sample));
-        e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
+        w.at.say_where(e);
         throw;
       }
     }
@@ -27603,7 +28276,7 @@ class webdataset {
     }
     /// The shard of a sample.
     [[nodiscard]] std::string url(std::uint64_t index) const {
-      return set_->where.names()[locate(index).shard];
+      return set_->shards.shards()[locate(index).shard].name;
     }
     /// Says that all members of a sample will be read soon.
     void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
@@ -27634,10 +28307,7 @@ class webdataset {
         : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
 
     [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-      if (index >= set_->shards.samples()) {
-        throw error(errc::argument,
-                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
-      }
+      if (index >= set_->shards.samples()) detail::tar::no_such_sample(index, set_->shards.samples());
       return set_->shards.locate(index);
     }
 
@@ -27651,7 +28321,7 @@ class webdataset {
         const manifest::place place = locate(index);
         const auto& tables = indexes_.get(session_, place.shard);
         at.tables = &tables;
-        at.url = &set_->where.names()[place.shard];
+        at.url = &set_->shards.shards()[place.shard].name;
         at.shard = static_cast<object_id>(place.shard);
         at.shard_begin = place.first;
         at.shard_end = place.first + tables.header().samples;
@@ -27665,7 +28335,7 @@ class webdataset {
 
     std::shared_ptr<const shard_set> set_;
     mutable session_type session_;  // sessions may be used from many threads
-    detail::tar::open_indexes<Storage> indexes_;
+    detail::tar::open_indexes indexes_;
   };
 
   using element = detail::tar::tar_sample<typename reader::worker>;
@@ -27686,7 +28356,7 @@ class webdataset {
   /// The shards that a manifest names.
   explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
     requires std::same_as<Storage, file>
-      : webdataset(file(names_in(known)), known, options) {}
+      : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
       : set_(new const shard_set(std::move(where), options.index, known)) {}
 
@@ -27697,23 +28367,16 @@ class webdataset {
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
   [[nodiscard]] std::string describe() const {
-    std::string where = std::to_string(set_->where.names().size()) + " objects";
     if constexpr (requires {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
-      where = set_->where.describe();
-    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
-                         " samples, ", set_->shards.payload(), " bytes"});
+      return set_->describe(set_->where.describe());
+    else
+      return set_->describe({});
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
-  static std::vector<std::string> names_in(const class penstock::manifest& known) {
-    std::vector<std::string> names;
-    for (const auto& one : known.shards()) names.push_back(one.name);
-    return names;
-  }
-
   std::shared_ptr<const shard_set> set_;
 };
 
@@ -27738,6 +28401,8 @@ webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webda
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+class shard_stream;
+
 /// The bytes of a member that its sample holds.
 class held_blob {
  public:
@@ -27748,10 +28413,7 @@ class held_blob {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
   void read_into(mutable_bytes into) const {
-    if (into.size() != bytes_.size()) {
-      throw error(errc::argument, "a member of " + std::to_string(bytes_.size()) +
-                                      " bytes was to be read into " + std::to_string(into.size()));
-    }
+    if (into.size() != bytes_.size()) wrong_size(bytes_.size(), into.size());
     if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
   }
   [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
@@ -27761,8 +28423,7 @@ class held_blob {
 };
 
 /// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
-template <class = void>
-class basic_stream_sample {
+class stream_sample {
  public:
   using is_open_sample = void;
   using blob_type = held_blob;
@@ -27779,59 +28440,11 @@ class basic_stream_sample {
   }
 
   /// Another sample begins.
-  void start(std::string_view key, std::string_view url) {
-    key_ = key;
-    url_ = url;
-    names_.clear();
-    members_.clear();
-    bytes_.clear();
-    bad_ = false;
-  }
+  void start(std::string_view key, std::string_view url);
 
-  /// Takes a member, which must have this sample's key. `read(bytes)` takes that many from the archive, fewer
-  /// at its end; `cut_off(got)` throws when they end early.
-  template <class Read, class CutOff>
-  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, Read&& read,
-            CutOff&& cut_off) {
-    if (m.sparse) {
-      throw error(errc::format, "'" + std::string(m.path) +
-                                    "' is a sparse file, which is stored with its holes left out; write the "
-                                    "archive without --sparse")
-          .at_offset(m.header)
-          .for_key(key_);
-    }
-    const std::size_t name = names_.size();
-    for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    const std::string_view lowered = std::string_view(names_).substr(name);
-    if (marks_bad(lowered, m.size)) bad_ = true;
-    if (reserved_suffix(lowered) || !fresh(lowered)) {
-      throw error(errc::format, (reserved_suffix(lowered)
-                                     ? "WebDataset keeps this name for itself, no member may have it: '"
-                                     : "the sample has two members '") +
-                                    std::string(lowered) + "'")
-          .at_offset(m.header)
-          .for_key(key_);
-    }
-    const std::size_t begin = bytes_.size();
-    const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
-    if (held > limit || m.size > limit - held) {
-      throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
-                                   " bytes the sample is larger than the limit of " + std::to_string(limit) +
-                                   "; raise it with webdataset_stream_options{.limit = ...}")
-          .at_offset(m.header)
-          .for_key(key_);
-    }
-    // What a header announces may not be there: memory grows with what is.
-    const auto size = static_cast<std::size_t>(m.size);
-    for (std::size_t done = 0; done < size;) {
-      const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
-      grow(begin + done + some);
-      const std::size_t got = read(bytes_.span().subspan(begin + done, some));
-      done += got;
-      if (got < some) cut_off(m.data + done);
-    }
-    members_.push_back({name, names_.size() - name, begin, size});
-  }
+  /// Takes a member, which must have this sample's key and be the one that `walk` found in `in` last.
+  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, shard_stream& in,
+            const member_walk& walk);
 
   /// Whether the sample says of itself that it shall be left out.
   [[nodiscard]] bool bad() const noexcept { return bad_; }
@@ -27844,38 +28457,10 @@ class basic_stream_sample {
 
   /// Whether no member has this name, which stands at the end of `names_` already. A table takes over from
   /// looking at all where a sample has very many.
-  [[nodiscard]] bool fresh(std::string_view lowered) {
-    constexpr std::size_t few = 32;
-    if (members_.size() < few) {
-      for (std::size_t i = 0; i < members_.size(); ++i)
-        if (name(i) == lowered) return false;
-      return true;
-    }
-    if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
-      std::size_t size = 4 * few;
-      while (size < members_.size() * 4) size *= 2;
-      table_.assign(size, empty);
-      for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
-    }
-    std::size_t& mine = table_[slot(lowered)];
-    if (mine != empty) return false;
-    mine = members_.size();
-    return true;
-  }
-  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept {
-    std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
-    while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
-    return at;
-  }
+  [[nodiscard]] bool fresh(std::string_view lowered);
+  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept;
 
-  void grow(std::size_t size) {
-    if (size > bytes_.capacity()) {
-      buffer larger(std::max(size, 2 * bytes_.capacity()));
-      if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
-      bytes_ = std::move(larger);
-    }
-    bytes_.resize_for_overwrite(size);
-  }
+  void grow(std::size_t size);
 
   static constexpr std::size_t empty = static_cast<std::size_t>(-1);
 
@@ -27887,7 +28472,267 @@ class basic_stream_sample {
   buffer bytes_;
   bool bad_ = false;
 };
-using stream_sample = basic_stream_sample<>;
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_sample.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view url) {
+  key_ = key;
+  url_ = url;
+  names_.clear();
+  members_.clear();
+  bytes_.clear();
+  bad_ = false;
+}
+
+PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view suffix, std::uint64_t limit,
+                                         shard_stream& in, const member_walk& walk) {
+  if (m.sparse) {
+    throw error(errc::format, "'" + std::string(m.path) +
+                                  "' is a sparse file, which is stored with its holes left out; write the "
+                                  "archive without --sparse")
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t name = names_.size();
+  for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string_view lowered = std::string_view(names_).substr(name);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  if (reserved_suffix(lowered) || !fresh(lowered)) {
+    throw error(errc::format,
+                (reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '") +
+                    std::string(lowered) + "'")
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t begin = bytes_.size();
+  const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+  if (held > limit || m.size > limit - held) {
+    throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
+                                 " bytes the sample is larger than the limit of " + std::to_string(limit) +
+                                 "; raise it with webdataset_stream_options{.limit = ...}")
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  // What a header announces may not be there: memory grows with what is.
+  const auto size = static_cast<std::size_t>(m.size);
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+    grow(begin + done + some);
+    const std::size_t got = in.read(bytes_.span().subspan(begin + done, some));
+    done += got;
+    if (got < some) walk.cut_off(m.data + done);
+  }
+  members_.push_back({name, names_.size() - name, begin, size});
+}
+
+PENSTOCK_INLINE bool stream_sample::fresh(std::string_view lowered) {
+  constexpr std::size_t few = 32;
+  if (members_.size() < few) {
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (name(i) == lowered) return false;
+    return true;
+  }
+  if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+    std::size_t size = 4 * few;
+    while (size < members_.size() * 4) size *= 2;
+    table_.assign(size, empty);
+    for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+  }
+  std::size_t& mine = table_[slot(lowered)];
+  if (mine != empty) return false;
+  mine = members_.size();
+  return true;
+}
+
+PENSTOCK_INLINE std::size_t stream_sample::slot(std::string_view lowered) const noexcept {
+  std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+  while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+  return at;
+}
+
+PENSTOCK_INLINE void stream_sample::grow(std::size_t size) {
+  if (size > bytes_.capacity()) {
+    buffer larger(std::max(size, 2 * bytes_.capacity()));
+    if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+    bytes_ = std::move(larger);
+  }
+  bytes_.resize_for_overwrite(size);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The shards of a plan that are read forward.
+struct stream_shards {
+  stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular, std::string_view source);
+
+  std::vector<std::string> names;
+  std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+  std::uint64_t limit;                  // bytes in a sample
+  bool files;                           // whether they must not be pipes
+  std::string_view source_name;
+
+  [[nodiscard]] std::string describe() const;
+  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+};
+
+/// Reads the samples of shards one after another. Stays where it is: the walk refers to the input.
+class stream_reader {
+ public:
+  stream_reader(std::shared_ptr<stream_shards> set, unpacker_calls unpack)
+      : set_(std::move(set)), input_(unpack) {}
+  stream_reader(const stream_reader&) = delete;
+  stream_reader& operator=(const stream_reader&) = delete;
+
+  [[nodiscard]] bool next(stream_sample& e);
+  void rewind() noexcept;
+  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+  /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+  void seek(source_mark place);
+
+ private:
+  void open(const std::string& url);
+  void close() noexcept;
+  /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
+  /// the last sample is given.
+  bool find();
+  /// False at the end of the shard.
+  bool read_sample(stream_sample& e, const std::string& url);
+
+  std::shared_ptr<stream_shards> set_;
+  std::size_t shard_ = 0;
+  std::uint64_t given_ = 0;  // samples of the shard at hand
+  shard_stream input_;
+  member_walk walk_{walk_input::of(input_)};
+  member found_;
+  split_path parts_;  // of the member that was found, and is not taken yet
+  bool open_ = false;
+  bool pending_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_reader.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular,
+                                             std::string_view source)
+    : names(std::move(given)), used(names.size()), limit(most), files(regular), source_name(source) {
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+}
+
+PENSTOCK_INLINE std::string stream_shards::describe() const {
+  return std::string(source_name) + "(" +
+         (names.size() == 1 ? names.front()
+                            : std::to_string(names.size()) + " shards from " + names.front()) +
+         ", read forward)";
+}
+
+PENSTOCK_INLINE std::uint64_t stream_shards::fingerprint() const {
+  penstock::fingerprint mark;
+  mark.add("webdataset_stream", names.size());
+  for (const std::string& name : names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+  return mark.value();
+}
+
+PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
+  while (shard_ < set_->names.size()) {
+    const std::string& url = set_->names[shard_];
+    try {
+      if (!open_) open(url);
+      if (read_sample(e, url)) {
+        ++given_;
+        return true;
+      }
+    } catch (error& problem) {
+      shard_ = set_->names.size();
+      problem.in_file(url);
+      if (open_) problem.at_offset(input_.offset());
+      close();
+      throw;
+    }
+    ++shard_;
+    given_ = 0;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE void stream_reader::rewind() noexcept {
+  close();
+  shard_ = 0;
+  given_ = 0;
+}
+
+PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
+  rewind();
+  const std::uint64_t shards = set_->names.size();
+  if (place.shard > shards || (place.shard == shards && place.sample != 0))
+    throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
+  shard_ = static_cast<std::size_t>(place.shard);
+  for (stream_sample passed; given_ != place.sample;) {
+    if (next(passed) && shard_ == place.shard) continue;
+    throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                              " samples of which the state speaks; it was changed"})
+        .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+  }
+}
+
+PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
+  if (set_->files && shard_stream::is_pipe(url))
+    throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
+  input_.open(url, set_->used[shard_], set_->source_name);
+  walk_.restart();
+  open_ = true;
+}
+
+PENSTOCK_INLINE void stream_reader::close() noexcept {
+  input_.close();
+  open_ = pending_ = ended_ = false;
+}
+
+PENSTOCK_INLINE bool stream_reader::find() {
+  if (ended_) return false;
+  while (walk_.next(found_)) {
+    if (skipped_member(found_.path)) continue;
+    const auto parts = split_member(found_.path);
+    if (!parts) continue;
+    parts_ = *parts;
+    return true;
+  }
+  ended_ = true;
+  input_.drain();
+  return false;
+}
+
+PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::string& url) {
+  while (pending_ || find()) {
+    e.start(parts_.key, url);
+    do {
+      e.take(found_, parts_.suffix, set_->limit, input_, walk_);
+      pending_ = find();
+    } while (pending_ && parts_.key == e.key());
+    if (!e.bad()) return true;
+  }
+  close();
+  return false;
+}
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -27905,14 +28750,6 @@ struct webdataset_stream_options {
 /// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
 class basic_webdataset_stream {
-  struct shared {
-    shared(std::vector<std::string> given, webdataset_stream_options chosen)
-        : names(std::move(given)), used(names.size()), options(chosen) {}
-    std::vector<std::string> names;
-    std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
-    webdataset_stream_options options;
-  };
-
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;
@@ -27921,148 +28758,48 @@ class basic_webdataset_stream {
 
   class reader {
    public:
-    [[nodiscard]] bool next(element& e) {
-      while (shard_ < set_->names.size()) {
-        const std::string& url = set_->names[shard_];
-        try {
-          if (!state_->open) open(url);
-          if (read_sample(e, url)) {
-            ++given_;
-            return true;
-          }
-        } catch (error& problem) {
-          shard_ = set_->names.size();
-          problem.in_file(url);
-          if (state_->open) problem.at_offset(state_->input.offset());
-          state_->close();
-          throw;
-        }
-        ++shard_;
-        given_ = 0;
-      }
-      return false;
-    }
-    void rewind(std::uint64_t) noexcept {
-      state_->close();
-      shard_ = 0;
-      given_ = 0;
-    }
+    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
     [[nodiscard]] source_mark mark() const noexcept
       requires Files
     {
-      return {shard_, given_};
+      return state_->samples.mark();
     }
     /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
-    void seek(std::uint64_t epoch, source_mark place)
+    void seek(std::uint64_t, source_mark place)
       requires Files
     {
-      rewind(epoch);
-      const std::uint64_t shards = set_->names.size();
-      if (place.shard > shards || (place.shard == shards && place.sample != 0))
-        throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
-      shard_ = static_cast<std::size_t>(place.shard);
-      for (element passed; given_ != place.sample;) {
-        if (next(passed) && shard_ == place.shard) continue;
-        throw error(errc::state, {"the shard has fewer than the ", place.sample,
-                                  " samples of which the state speaks; it was changed"})
-            .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
-      }
+      state_->samples.seek(place);
     }
 
    private:
     friend class basic_webdataset_stream;
-    using stream = detail::tar::shard_stream<Unpack...>;
 
-    // Stays where it is when the reader is moved: the walk refers to the input.
+    // Stays where it is when the reader is moved.
     struct state {
-      stream input;
-      detail::tar::member_walk<stream> walk{input};
-      detail::tar::member found;
-      detail::tar::split_path parts;  // of the member that was found, and is not taken yet
-      bool open = false;
-      bool pending = false;
-      bool ended = false;
-
-      void close() noexcept {
-        input.close();
-        open = pending = ended = false;
-      }
+      explicit state(std::shared_ptr<detail::tar::stream_shards> set)
+          : samples(std::move(set), unpack.calls()) {}
+      detail::tar::unpackers<Unpack...> unpack;
+      detail::tar::stream_reader samples;
     };
 
-    explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
+    explicit reader(std::shared_ptr<detail::tar::stream_shards> set)
+        : state_(std::make_unique<state>(std::move(set))) {}
 
-    void open(const std::string& url) {
-      if (Files && stream::is_pipe(url))
-        throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
-      state_->input.open(url, set_->used[shard_], source_name);
-      state_->walk.restart();
-      state_->open = true;
-    }
-
-    /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
-    /// the last sample is given.
-    bool find() {
-      state& s = *state_;
-      if (s.ended) return false;
-      while (s.walk.next(s.found)) {
-        if (detail::tar::skipped_member(s.found.path)) continue;
-        const auto parts = detail::tar::split_member(s.found.path);
-        if (!parts) continue;
-        s.parts = *parts;
-        return true;
-      }
-      s.ended = true;
-      s.input.drain();
-      return false;
-    }
-
-    /// False at the end of the shard.
-    bool read_sample(element& e, const std::string& url) {
-      state& s = *state_;
-      while (s.pending || find()) {
-        e.start(s.parts.key, url);
-        do {
-          e.take(
-              s.found, s.parts.suffix, set_->options.limit,
-              [&s](mutable_bytes into) { return s.input.read(into); },
-              [&s](std::uint64_t reached) { s.walk.cut_off(reached); });
-          s.pending = find();
-        } while (s.pending && s.parts.key == e.key());
-        if (!e.bad()) return true;
-      }
-      s.close();
-      return false;
-    }
-
-    std::shared_ptr<shared> set_;
     std::unique_ptr<state> state_;
-    std::size_t shard_ = 0;
-    std::uint64_t given_ = 0;  // samples of the shard at hand
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<shared>(std::move(names), options)) {
-    if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-  }
+      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit, Files,
+                                                          source_name)) {}
 
-  [[nodiscard]] std::string describe() const {
-    return std::string(source_name) + "(" +
-           (set_->names.size() == 1
-                ? set_->names.front()
-                : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
-           ", read forward)";
-  }
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Of the shards' names without their folders: what they hold is not known before it is read.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    penstock::fingerprint mark;
-    mark.add("webdataset_stream", set_->names.size());
-    for (const std::string& name : set_->names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
-    return mark.value();
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
-  std::shared_ptr<shared> set_;
+  std::shared_ptr<detail::tar::stream_shards> set_;
 };
 
 /// What `webdataset_stream` makes.
@@ -28101,8 +28838,7 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
 /// The same for a list of paths, which are taken as they are.
@@ -28121,8 +28857,7 @@ template <unpacker... Unpack>
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
                                                                 webdataset_stream_options options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
 /// The same for a list of paths, which are taken as they are.
@@ -30137,93 +30872,22 @@ struct lz4_frame {
 /// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
 class lz4_frame_walk {
  public:
-  explicit lz4_frame_walk(bytes_view packed) : packed_(packed) {
-    if (packed.empty())
-      throw error(errc::format, "there are no bytes, not even an empty lz4 frame").at_offset(0);
-  }
+  explicit lz4_frame_walk(bytes_view packed);
 
   [[nodiscard]] bool done() const noexcept { return at_ == packed_.size(); }
 
-  [[nodiscard]] lz4_frame next() {
-    const std::size_t start = at_;
-    lz4_frame frame;
-    const bool begins = packed_.size() - at_ >= 4;
-    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
-    if ((number & ~15u) == skippable) {
-      frame.skippable = true;
-      skip(little(4));
-    } else if (number == magic) {
-      read(frame, start);
-    } else if (number == legacy) {
-      throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
-          .at_offset(start);
-    } else {
-      throw error(errc::format,
-                  start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
-          .at_offset(start);
-    }
-    frame.bytes = packed_.subspan(start, at_ - start);
-    return frame;
-  }
+  [[nodiscard]] lz4_frame next();
 
  private:
   static constexpr std::uint32_t magic = 0x184d2204u;
   static constexpr std::uint32_t legacy = 0x184c2102u;
   static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
 
-  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
-    need(bytes);
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
-    at_ += bytes;
-    return value;
-  }
-  void skip(std::uint64_t bytes) {
-    need(bytes);
-    at_ += static_cast<std::size_t>(bytes);
-  }
-  void need(std::uint64_t bytes) const {
-    if (packed_.size() - at_ < bytes)
-      throw error(errc::format, "the lz4 frame is cut short").at_offset(packed_.size());
-  }
+  [[nodiscard]] std::uint64_t little(std::size_t bytes);
+  void skip(std::uint64_t bytes);
+  void need(std::uint64_t bytes) const;
 
-  void read(lz4_frame& frame, std::size_t start) {
-    const std::uint64_t flags = little(1);
-    const std::uint64_t block = little(1);
-    if (flags >> 6 != 1)
-      throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
-          .at_offset(start + 4);
-    const std::uint64_t code = block >> 4;
-    if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
-      throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
-    const std::uint64_t most = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
-    frame.known = (flags & 8) != 0;
-    if (frame.known) frame.content = little(8);
-    if ((flags & 1) != 0) {
-      if (const std::uint64_t dictionary = little(4); dictionary != 0)
-        throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
-            .at_offset(start);
-    }
-    skip(1);  // the checksum of the header, which the library compares
-    for (;;) {
-      const std::size_t at = at_;
-      const std::uint64_t header = little(4);
-      if (header == 0) break;
-      const std::uint64_t size = header & 0x7fffffffu;
-      if (size > most)
-        throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
-      skip(size);
-      // no byte of a packed block stands for more than 255
-      frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
-      if ((flags & 16) != 0) skip(4);
-    }
-    if ((flags & 4) != 0) skip(4);
-    if (frame.known && frame.content > frame.bound)
-      throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
-                                 " bytes, but its blocks hold at most ", frame.bound})
-          .at_offset(start);
-  }
+  void read(lz4_frame& frame, std::size_t start);
 
   bytes_view packed_;
   std::size_t at_ = 0;
@@ -30231,6 +30895,95 @@ class lz4_frame_walk {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/lz4_frames.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE lz4_frame_walk::lz4_frame_walk(bytes_view packed) : packed_(packed) {
+  if (packed.empty())
+    throw error(errc::format, "there are no bytes, not even an empty lz4 frame").at_offset(0);
+}
+
+PENSTOCK_INLINE lz4_frame lz4_frame_walk::next() {
+  const std::size_t start = at_;
+  lz4_frame frame;
+  const bool begins = packed_.size() - at_ >= 4;
+  const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+  if ((number & ~15u) == skippable) {
+    frame.skippable = true;
+    skip(little(4));
+  } else if (number == magic) {
+    read(frame, start);
+  } else if (number == legacy) {
+    throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
+        .at_offset(start);
+  } else {
+    throw error(errc::format,
+                start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
+        .at_offset(start);
+  }
+  frame.bytes = packed_.subspan(start, at_ - start);
+  return frame;
+}
+
+PENSTOCK_INLINE std::uint64_t lz4_frame_walk::little(std::size_t bytes) {
+  need(bytes);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes; ++i)
+    value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+  at_ += bytes;
+  return value;
+}
+
+PENSTOCK_INLINE void lz4_frame_walk::skip(std::uint64_t bytes) {
+  need(bytes);
+  at_ += static_cast<std::size_t>(bytes);
+}
+
+PENSTOCK_INLINE void lz4_frame_walk::need(std::uint64_t bytes) const {
+  if (packed_.size() - at_ < bytes)
+    throw error(errc::format, "the lz4 frame is cut short").at_offset(packed_.size());
+}
+
+PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
+  const std::uint64_t flags = little(1);
+  const std::uint64_t block = little(1);
+  if (flags >> 6 != 1)
+    throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
+        .at_offset(start + 4);
+  const std::uint64_t code = block >> 4;
+  if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
+    throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
+  const std::uint64_t most = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
+  frame.known = (flags & 8) != 0;
+  if (frame.known) frame.content = little(8);
+  if ((flags & 1) != 0) {
+    if (const std::uint64_t dictionary = little(4); dictionary != 0)
+      throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
+          .at_offset(start);
+  }
+  skip(1);  // the checksum of the header, which the library compares
+  for (;;) {
+    const std::size_t at = at_;
+    const std::uint64_t header = little(4);
+    if (header == 0) break;
+    const std::uint64_t size = header & 0x7fffffffu;
+    if (size > most)
+      throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
+    skip(size);
+    // no byte of a packed block stands for more than 255
+    frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
+    if ((flags & 16) != 0) skip(4);
+  }
+  if ((flags & 4) != 0) skip(4);
+  if (frame.known && frame.content > frame.bound)
+    throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
+                               " bytes, but its blocks hold at most ", frame.bound})
+        .at_offset(start);
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/detail/packed_blob.hpp
 
@@ -30305,93 +31058,18 @@ class zstd_frame_walk {
  public:
   explicit zstd_frame_walk(bytes_view packed) noexcept : packed_(packed) {}
 
-  [[nodiscard]] zstd_extent run() {
-    if (packed_.empty())
-      throw error(errc::format, "there are no bytes, not even an empty zstd frame").at_offset(0);
-    while (at_ < packed_.size()) frame();
-    return found_;
-  }
+  [[nodiscard]] zstd_extent run();
 
  private:
   static constexpr std::uint32_t magic = 0xfd2fb528u;
   static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
 
-  [[nodiscard]] std::uint64_t little(std::size_t bytes) {
-    if (packed_.size() - at_ < bytes)
-      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-      value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
-    at_ += bytes;
-    return value;
-  }
-  void skip(std::uint64_t bytes) {
-    if (packed_.size() - at_ < bytes)
-      throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-    at_ += static_cast<std::size_t>(bytes);
-  }
+  [[nodiscard]] std::uint64_t little(std::size_t bytes);
+  void skip(std::uint64_t bytes);
 
-  void frame() {
-    const std::size_t start = at_;
-    const bool begins = packed_.size() - at_ >= 4;
-    const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
-    if ((number & ~15u) == skippable) return skip(little(4));
-    if (number != magic)
-      throw error(errc::format,
-                  start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
-          .at_offset(start);
-    const auto descriptor = static_cast<unsigned>(little(1));
-    const bool single_segment = (descriptor & 0x20) != 0;
-    if ((descriptor & 0x08) != 0)
-      throw error(errc::format, "the zstd frame header has a reserved bit set").at_offset(start + 4);
-    constexpr std::size_t dictionary_bytes[] = {0, 1, 2, 4};
-    const std::size_t size_bytes[] = {single_segment ? std::size_t{1} : std::size_t{0}, 2, 4, 8};
-    const std::size_t size_field = size_bytes[descriptor >> 6];
-    if (!single_segment) skip(1);
-    if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
-      throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
-          .at_offset(start);
-    std::uint64_t content = little(size_field);
-    if (size_field == 2) content += 256;
-    const std::uint64_t bound = blocks();
-    if ((descriptor & 0x04) != 0) skip(4);
-    if (size_field == 0) {
-      found_.known = false;
-    } else if (content > bound) {
-      throw error(errc::format, {"the zstd frame says that it holds ", content,
-                                 " bytes, but its blocks hold at most ", bound})
-          .at_offset(start);
-    }
-    // no overflow: each block takes at least three bytes of input and holds less than 2^22
-    found_.content += content;
-    found_.bound += bound;
-  }
+  void frame();
 
-  [[nodiscard]] std::uint64_t blocks() {
-    std::uint64_t bound = 0;
-    for (;;) {
-      const std::size_t start = at_;
-      const std::uint64_t header = little(3);
-      const std::uint64_t size = header >> 3;
-      switch (header >> 1 & 3) {
-        case 0:
-          skip(size);
-          bound += size;
-          break;
-        case 1:
-          skip(1);
-          bound += size;
-          break;
-        case 2:
-          skip(size);
-          bound += 128_KiB;
-          break;
-        default:
-          throw error(errc::format, "the zstd frame has a block of an unknown type").at_offset(start);
-      }
-      if ((header & 1) != 0) return bound;
-    }
-  }
+  [[nodiscard]] std::uint64_t blocks();
 
   bytes_view packed_;
   std::size_t at_ = 0;
@@ -30400,3 +31078,94 @@ class zstd_frame_walk {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/zstd_frames.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE zstd_extent zstd_frame_walk::run() {
+  if (packed_.empty())
+    throw error(errc::format, "there are no bytes, not even an empty zstd frame").at_offset(0);
+  while (at_ < packed_.size()) frame();
+  return found_;
+}
+
+PENSTOCK_INLINE std::uint64_t zstd_frame_walk::little(std::size_t bytes) {
+  if (packed_.size() - at_ < bytes)
+    throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes; ++i)
+    value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
+  at_ += bytes;
+  return value;
+}
+
+PENSTOCK_INLINE void zstd_frame_walk::skip(std::uint64_t bytes) {
+  if (packed_.size() - at_ < bytes)
+    throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
+  at_ += static_cast<std::size_t>(bytes);
+}
+
+PENSTOCK_INLINE void zstd_frame_walk::frame() {
+  const std::size_t start = at_;
+  const bool begins = packed_.size() - at_ >= 4;
+  const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
+  if ((number & ~15u) == skippable) return skip(little(4));
+  if (number != magic)
+    throw error(errc::format,
+                start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
+        .at_offset(start);
+  const auto descriptor = static_cast<unsigned>(little(1));
+  const bool single_segment = (descriptor & 0x20) != 0;
+  if ((descriptor & 0x08) != 0)
+    throw error(errc::format, "the zstd frame header has a reserved bit set").at_offset(start + 4);
+  constexpr std::size_t dictionary_bytes[] = {0, 1, 2, 4};
+  const std::size_t size_bytes[] = {single_segment ? std::size_t{1} : std::size_t{0}, 2, 4, 8};
+  const std::size_t size_field = size_bytes[descriptor >> 6];
+  if (!single_segment) skip(1);
+  if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
+    throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
+        .at_offset(start);
+  std::uint64_t content = little(size_field);
+  if (size_field == 2) content += 256;
+  const std::uint64_t bound = blocks();
+  if ((descriptor & 0x04) != 0) skip(4);
+  if (size_field == 0) {
+    found_.known = false;
+  } else if (content > bound) {
+    throw error(errc::format, {"the zstd frame says that it holds ", content,
+                               " bytes, but its blocks hold at most ", bound})
+        .at_offset(start);
+  }
+  // no overflow: each block takes at least three bytes of input and holds less than 2^22
+  found_.content += content;
+  found_.bound += bound;
+}
+
+PENSTOCK_INLINE std::uint64_t zstd_frame_walk::blocks() {
+  std::uint64_t bound = 0;
+  for (;;) {
+    const std::size_t start = at_;
+    const std::uint64_t header = little(3);
+    const std::uint64_t size = header >> 3;
+    switch (header >> 1 & 3) {
+      case 0:
+        skip(size);
+        bound += size;
+        break;
+      case 1:
+        skip(1);
+        bound += size;
+        break;
+      case 2:
+        skip(size);
+        bound += 128_KiB;
+        break;
+      default:
+        throw error(errc::format, "the zstd frame has a block of an unknown type").at_offset(start);
+    }
+    if ((header & 1) != 0) return bound;
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-
 #include <utility>
 
 namespace penstock::inline v0_1 {
