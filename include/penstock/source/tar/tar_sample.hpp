@@ -56,7 +56,7 @@ class copying_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
     at.touched = offset;
-    if (into.size() < direct) {
+    if (into.size() < direct && !shows_shard()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -72,6 +72,9 @@ class copying_worker {
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
+    if constexpr (partly_viewing_session<Session>) {
+      if (shows_shard()) return session_->view(at.shard, offset, size);
+    }
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
@@ -104,6 +107,13 @@ class copying_worker {
     std::uint32_t last;
   };
 
+  /// Whether the session shows this shard in place, so that nothing is gained by a window.
+  [[nodiscard]] bool shows_shard() const noexcept {
+    if constexpr (partly_viewing_session<Session>)
+      return session_->shows(at.shard);
+    else
+      return false;
+  }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
     return window_shard_ == at.tables && offset >= window_begin_ &&
            offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
