@@ -66,7 +66,7 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
   const std::uint64_t bytes = detail::files::signature_of(opened, path(id)).size;
   if (bytes < smallest || sizeof(void*) < 8 ||
       state_->mappings.load(std::memory_order_relaxed) >= most_mappings ||
-      !detail::files::is_in_memory(opened, bytes))
+      !detail::files::is_in_memory(opened, bytes, look))
     return;
   try {
     map(id, opened);

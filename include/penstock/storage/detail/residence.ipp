@@ -3,6 +3,8 @@
 
 #include <penstock/storage/detail/residence.hpp>
 
+#include <penstock/core/random.hpp>
+
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -25,15 +27,18 @@ PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
 }
 #endif
 
-PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size) noexcept {
+PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
+                                  [[maybe_unused]] std::uint64_t draw) noexcept {
 #if defined(RWF_NOWAIT)
   constexpr std::uint64_t places = 16;
+  if (size < places) return false;
   unsigned missing = 0;
   std::byte one{};
   const iovec into{&one, 1};
   for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
     // mincore and cachestat say nothing about files that belong to others
-    const auto at = static_cast<off_t>(size / places * i + size / places / 2);
+    const std::uint64_t part = size / places;
+    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
     ssize_t got = 0;
     do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
     while (got < 0 && errno == EINTR);
