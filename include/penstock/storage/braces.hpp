@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 
 #include <cstdint>
 #include <string>

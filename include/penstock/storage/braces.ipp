@@ -3,8 +3,6 @@
 
 #include <penstock/storage/braces.hpp>
 
-#include <penstock/core/error.hpp>
-
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <cstdint>

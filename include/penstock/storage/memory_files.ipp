@@ -3,7 +3,6 @@
 
 #include <penstock/storage/memory_files.hpp>
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
 namespace penstock::inline v0_1 {
