@@ -63,7 +63,7 @@ class copying_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
     at.touched = offset;
-    if (into.size() < direct) {
+    if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -79,6 +79,10 @@ class copying_worker {
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
+    if constexpr (partly_viewing_session<Session>) {
+      if (size >= direct || !uses_window())
+        if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
+    }
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
@@ -111,6 +115,14 @@ class copying_worker {
     std::uint32_t last;
   };
 
+  /// Whether small members go through the window: not one by one out of a shard that is shown in place. In
+  /// order, the few long copies of a window are faster there too.
+  [[nodiscard]] bool uses_window() const noexcept {
+    if constexpr (partly_viewing_session<Session>)
+      return in_order_ || !session_->shows(at.shard);
+    else
+      return true;
+  }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
     return window_shard_ == at.tables && offset >= window_begin_ &&
            offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
