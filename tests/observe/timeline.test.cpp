@@ -289,5 +289,8 @@ TEST_CASE("observe/timeline: the file appears whole, or an error names it and no
 }
 
 TEST_CASE("observe/timeline: names from anywhere are valid JSON") {
-  CHECK(json::parse(ps::detail::json_string("a\"b\\c\n\xc3\xa9")).text == "a\"b\\c???");
+  ps::detail::trace_text out;
+  out.process("a\"b\\c\n\xc3\xa9\xff");
+  const json found = json::parse(out.finish(0));
+  CHECK(found["traceEvents"].items.at(0)["args"]["name"].text == "a\"b\\c\n\xc3\xa9\xef\xbf\xbd");
 }

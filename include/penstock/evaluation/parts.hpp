@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
@@ -10,14 +12,14 @@
 #include <penstock/order/world.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /// What a run picks out of a plan: which stages are which, and where they stand.
 namespace penstock::inline v0_1 {
@@ -82,6 +84,9 @@ template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
 inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+
+/// A source in words, as a state holds them: a list of files may be long.
+[[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
 
 /// A stage that counts in the fingerprint of the sequence, and says with what.
 template <class Stage>
@@ -207,66 +212,39 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
 
 /// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
 template <class Plan>
-std::string sequence_text(const Plan& p) {
+std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
-  std::string words = p.source().describe();
-  constexpr std::size_t most = 1000;  // a list of files may be long
-  if (words.size() > most) words = words.substr(0, most) + "...";
-  if constexpr (requires { p.source().sequence_text(); })
-    words += " | " + p.source().sequence_text().substr(0, most);
-  class fingerprint h;
+  std::vector<std::string> words{detail::word_of_data(p.source().describe())};
+  if constexpr (ordered_source_in_words<typename Plan::source_type>)
+    words.push_back(detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) words += " | shard";
+      if (deals_early) words.emplace_back("shard");
     } else if constexpr (part_of_kind<Stage, batch_tag>) {
-      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
-                             to_string(stage.at_end)});
-    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
-                         part_of_kind<Stage, expander_tag>) {
-      words += " | " + text_of_stage(stage);
+      words.push_back(detail::text(
+          {"batch of ", stage.global_size(world_of(p).size), " in all, tail ", to_string(stage.at_end)}));
+    } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
+      words.push_back(detail::as_utf8(text_of_stage(stage)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  words.push_back(detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
 
 namespace detail {
 
-/// Where the first stage of a text of `sequence_text` ends. A joint has the stages of its sources in
-/// brackets;
-/// where those do not close, since a long text was cut, the first stage ends where any does.
-[[nodiscard, gnu::cold]] inline std::size_t end_of_stage(std::string_view words) noexcept {
-  int open = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    open += words[i] == '(' ? 1 : words[i] == ')' ? -1 : 0;
-    if (open == 0 && words.substr(i, 3) == " | ") return i;
-  }
-  return open == 0 ? words.size() : std::min(words.find(" | "), words.size());
-}
-
-/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// Where two lists of `sequence_words` part: "it has X where this plan has Y". The same data may be called
 /// otherwise.
-[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
-                                                                 std::string_view ours, bool same_data) {
-  const auto cut = [](std::string_view& rest) {
-    const std::size_t end = end_of_stage(rest);
-    const std::string_view word = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 3, rest.size()));
-    return word;
-  };
-  if (same_data) cut(theirs), cut(ours);
-  while (!theirs.empty() || !ours.empty()) {
-    const std::string_view there = cut(theirs), here = cut(ours);
-    if (there != here)
-      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
-                   here.empty() ? "no more" : here});
-  }
-  return {};
-}
+[[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
+                                                      std::span<const std::string> ours, bool same_data);
 
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/parts.ipp>
+#endif

@@ -39,7 +39,7 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
                 "or forward source; put shuffle_buffer before shard");
   const bool same_data = where.dataset == p.source().fingerprint();
   if (!same_data || where.sequence != sequence_fingerprint(p)) {
-    const std::string words = sequence_text(p);
+    const std::vector<std::string> words = sequence_words(p);
     std::string why = detail::first_difference(where.plan, words, same_data);
     if (why.empty()) why = detail::first_difference(where.plan, words, false);
     if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";

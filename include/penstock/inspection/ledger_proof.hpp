@@ -2,12 +2,12 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_entry.hpp>
-#include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/feed/feed.hpp>
 
@@ -128,18 +128,13 @@ class ledger_prover {
       return std::nullopt;
     }
     if constexpr (has_keys<reader_type>) {
-      const std::string quoted = json_quoted(key_of(reader_, found));  // as a ledger has it
-      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
-        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+      const std::string mine = key_of(reader_, found);
+      if (!key.empty() && as_utf8(mine) != as_utf8(key)) {  // as a ledger has it
+        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", json_quoted(mine)});
         return std::nullopt;
       }
     }
     return found;
-  }
-  static std::string unquoted(std::string_view quoted) {
-    const auto line = bad_entry_from(
-        text({"{\"rank\": 0, \"epoch\": 0, \"index\": 0, \"key\": ", quoted, ", \"done\": \"skipped\"}"}));
-    return line ? line->key : std::string();
   }
   /// Behind a shuffle_buffer it is not known which step a position comes to.
   [[nodiscard]] bool delivered(std::uint64_t index) const {

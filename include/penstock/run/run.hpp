@@ -162,7 +162,7 @@ class run {
     known_.world = part.size;
     known_.rank = part.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
-    known_.plan = sequence_text(p);
+    known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
     core_->engine.open_more();
   }
