@@ -91,20 +91,18 @@ class webdataset {
     }
 
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = locate(index);
+      const manifest::place place = set_->locate(index);
       return std::string(indexes_.get(session_, place.shard).key(place.sample));
     }
     /// The shard of a sample.
-    [[nodiscard]] std::string url(std::uint64_t index) const {
-      return set_->shards.shards()[locate(index).shard].name;
-    }
+    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
     /// Says that all members of a sample will be read soon.
     void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
     /// The same for consecutive samples, as one request for each shard.
     void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
       try {
         while (count != 0) {
-          const manifest::place place = locate(index);
+          const manifest::place place = set_->locate(index);
           const auto& tables = indexes_.get(session_, place.shard);
           const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
           const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
@@ -126,11 +124,6 @@ class webdataset {
     explicit reader(std::shared_ptr<const shard_set> set)
         : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
 
-    [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-      if (index >= set_->shards.samples()) detail::tar::no_such_sample(index, set_->shards.samples());
-      return set_->shards.locate(index);
-    }
-
     void move_to(worker& w, std::uint64_t index) const {
       auto& at = w.at;
       bool in_order = false;
@@ -138,10 +131,10 @@ class webdataset {
         in_order = index == at.shard_begin + at.sample + 1;
         at.sample = index - at.shard_begin;
       } else {
-        const manifest::place place = locate(index);
+        const manifest::place place = set_->locate(index);
         const auto& tables = indexes_.get(session_, place.shard);
         at.tables = &tables;
-        at.url = &set_->shards.shards()[place.shard].name;
+        at.url = &set_->path(place.shard);
         at.shard = static_cast<object_id>(place.shard);
         at.shard_begin = place.first;
         at.shard_end = place.first + tables.header().samples;

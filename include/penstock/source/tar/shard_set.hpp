@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_file.hpp>
@@ -25,11 +26,9 @@ namespace detail::tar {
 
 /// What a plan knows of the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
-struct known_shards {
+struct known_shards : known_files {
   index_policy policy = index_policy::keep;
-  bool local = false;  // whether their names are paths
-  manifest shards;
-  std::vector<object_signature> signatures;
+  bool local = false;                                    // whether their names are paths
   std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
 
   /// Throws errc::argument for shards that cannot have such a policy.
@@ -53,8 +52,6 @@ struct known_shards {
 };
 
 [[nodiscard]] std::vector<std::string> names_in(const manifest& known);
-/// Says that a dataset has fewer samples.
-[[noreturn]] void no_such_sample(std::uint64_t index, std::uint64_t samples);
 
 /// The shards of a dataset, as part of a plan.
 template <storage Storage>

@@ -135,10 +135,6 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
   return names;
 }
 
-PENSTOCK_INLINE void no_such_sample(std::uint64_t index, std::uint64_t samples) {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", samples});
-}
-
 PENSTOCK_INLINE open_indexes::open_indexes(std::shared_ptr<const known_shards> set)
     : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
 
