@@ -35,6 +35,7 @@ class counting_plan {
     setup_.options.ahead = 8;
     setup_.leading = ps::feed(facts);
     setup_.depth = 3;
+    setup_.grain_slots = 2;
     setup_.in_place = true;
     setup_.sizes_are_fixed = true;
     setup_.stages = {"numbers", "nothing"};
@@ -89,7 +90,7 @@ class counting_plan {
 /// A shell with its plan's part.
 struct running {
   explicit running(counting_plan& plan, std::uint64_t epochs = 1)
-      : shell(counting_plan::calls, &plan, plan.setup(), 2, ps::any_ring::own, std::stop_token{}) {
+      : shell(counting_plan::calls, &plan, plan.setup(), ps::any_ring::own, std::stop_token{}) {
     shell.limit(epochs);
     shell.start(plan.hints());
   }

@@ -11,7 +11,6 @@
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
-#include <penstock/run/engine/machine.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/feed/facts.hpp>
@@ -47,26 +46,15 @@ struct engine_basis {
         device_(device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
-    begin_with_.options = options;
-    if (!begin_with_.options.workers) begin_with_.options.workers = default_workers(world_of(p).local_size);
-    const unsigned workers = *begin_with_.options.workers;
-    begin_with_.crowded = workers != 0 && workers + 1 > usable_processors();
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
-    facts.copies = begin_with_.copies = session_type::copies;
-    facts.crowded = begin_with_.crowded;
-    const run_sizes sizes(begin_with_.options, facts);
-    begin_with_.leading = feed(make_feed_facts(p, orders_, sizes.chunk()));
-    begin_with_.batches_per_block = sizes.batches_per_block(begin_with_.leading.slots_per_block());
-    const std::uint64_t slots = begin_with_.leading.slots_per_block() * begin_with_.batches_per_block;
-    grain_ = sizes.grain(slots);
-    begin_with_.depth = sizes.depth(slots);
-    begin_with_.in_place = parts::direct;
+    facts.copies = session_type::copies;
+    begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
-    begin_with_.observers =
-        observers_of(p, workers, !parts::forward && takes_hints<reader_type> && options.ahead != 0);
+    begin_with_.observers = observers_of(p, *begin_with_.options.workers,
+                                         !parts::forward && takes_hints<reader_type> && options.ahead != 0);
   }
 
   static std::optional<reader_type> open_reader(const Plan& p) {
@@ -81,7 +69,6 @@ struct engine_basis {
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
-  std::uint64_t grain_ = 1;
 };
 
 }  // namespace detail
@@ -117,7 +104,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_), this->grain_,
+        engine_shell(calls, this, std::move(this->begin_with_),
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
@@ -226,7 +213,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         return b.parts[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * this->grain_, last = first + this->grain_;
+      const std::uint64_t first = grain * this->grain_slots(), last = first + this->grain_slots();
       for (std::size_t i = 0; i < b.parts.size() && b.parts[i].first < last; ++i) {
         const batch_part& part = b.parts[i];
         // Batches whose positions follow each other are evaluated in one go.

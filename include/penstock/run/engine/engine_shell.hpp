@@ -10,9 +10,11 @@
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
+#include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 
 #include <atomic>
@@ -66,9 +68,19 @@ struct engine_calls {
 
 /// What a shell is told when it is made.
 struct engine_setup {
+  engine_setup();
+  engine_setup(const engine_setup&);
+  engine_setup(engine_setup&&) noexcept;
+  ~engine_setup();
+
+  /// Settles how many workers there are, where nobody said, and how large the pieces are into which the work
+  /// is cut. `facts` lack what the machine decides, and `positions` the size of a chunk.
+  void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
+
   run_options options;  ///< `workers` is set
   feed leading;         ///< which positions the blocks hold
   std::size_t batches_per_block = 1;
+  std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< over a source that can only be read forward
@@ -88,7 +100,7 @@ struct engine_setup {
 class engine_shell {
  public:
   /// `made_ring` gives a ring for so many blocks of so many grains.
-  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, std::uint64_t grain_slots,
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
                any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
@@ -142,6 +154,8 @@ class engine_shell {
   /// The feed that goes on when something is delivered: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Slots that a worker takes at a time.
+  [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
   /// Blocks in flight, at most; those that the consumer holds included.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
@@ -170,7 +184,6 @@ class engine_shell {
   const engine_calls* calls_;
   void* engine_;
   engine_setup setup_;
-  std::uint64_t grain_slots_;
   home_process home_;
   memory_account account_;
   feed leading_, delivered_feed_;

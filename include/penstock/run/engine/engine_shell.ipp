@@ -4,6 +4,7 @@
 #include <penstock/run/engine/engine_shell.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/run/engine/machine.hpp>
 
 #include <algorithm>
 #include <system_error>
@@ -14,18 +15,39 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
 
+PENSTOCK_INLINE engine_setup::engine_setup() = default;
+PENSTOCK_INLINE engine_setup::engine_setup(const engine_setup&) = default;
+PENSTOCK_INLINE engine_setup::engine_setup(engine_setup&&) noexcept = default;
+PENSTOCK_INLINE engine_setup::~engine_setup() = default;
+
+PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t local_ranks, size_facts facts,
+                                        feed_facts positions) {
+  options = given;
+  if (!options.workers) options.workers = default_workers(local_ranks);
+  crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
+  facts.crowded = crowded;
+  const run_sizes sizes(options, facts);
+  positions.chunk = sizes.chunk();
+  leading = feed(std::move(positions));
+  batches_per_block = sizes.batches_per_block(leading.slots_per_block());
+  const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
+  grain_slots = sizes.grain(slots);
+  depth = sizes.depth(slots);
+  in_place = facts.direct;
+  copies = facts.copies;
+}
+
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-                                           std::uint64_t grain_slots,
                                            any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
                                            const std::stop_token& token)
     : calls_(&calls),
       engine_(engine),
       setup_(std::move(setup)),
-      grain_slots_(grain_slots),
       leading_(setup_.leading),
       delivered_feed_(leading_),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
-                      (leading_.slots_per_block() * setup_.batches_per_block + grain_slots - 1) / grain_slots,
+                      (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+                          setup_.grain_slots,
                       setup_.crowded ? 0 : 2000)),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
@@ -270,7 +292,7 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);
   }
-  watch_.grain(w.number, w.costs, b, grain * grain_slots_, grain_slots_, samples,
+  watch_.grain(w.number, w.costs, b, grain * setup_.grain_slots, setup_.grain_slots, samples,
                {begin, end, activity::evaluate, 0, s});
 }
 

@@ -7,6 +7,10 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void detail::add_name(std::vector<std::string>& names, std::string_view name) {
+  names.emplace_back(name);
+}
+
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
                                      std::size_t stages)
     : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
