@@ -6,6 +6,7 @@
 #include <penstock/order/subset.hpp>
 #include <penstock/order/weighted.hpp>
 #include <penstock/source/derived_index.hpp>
+#include <penstock/source/tar/shard_index.hpp>
 
 #include "support/fuzz.hpp"
 

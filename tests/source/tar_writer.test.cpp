@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/tar/tar_format.hpp>
 #include <penstock/source/tar_writer.hpp>
 
 #include "support/catch.hpp"

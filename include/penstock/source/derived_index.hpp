@@ -54,7 +54,7 @@ enum class derived_from {
 };
 
 /// A value for each sample of a dataset, in a file that is mapped: what `subset`, `split_by_key`,
-/// `class_balanced` and `weighted` choose by. `derive` (run/derive.hpp) makes it from the samples,
+/// `class_balanced` and `weighted` choose by. `derive` (inspection/derive.hpp) makes it from the samples,
 /// `open_derived` opens one.
 ///
 /// `T` is `std::int64_t`, `std::uint64_t`, `double` or `std::string`; values of texts are views into the file

@@ -4,6 +4,7 @@
 #include <penstock/order/compat/mosaic_resampled.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 
 namespace penstock::inline v0_1 {
 
