@@ -314,44 +314,6 @@ TEST_CASE("storage/file: the choice can be made by hand, and shows in describe")
   CHECK(penstock::text_of(penstock::bytes_view(some)) == content.substr(0, 8));
 }
 
-TEST_CASE("storage/file: a file that shrinks while it is mapped is an error, also within a page") {
-  const penstock_test::temp_dir dir;
-  const std::string content = many_bytes(large);
-  const penstock::file storage((dir / "a").string(), {.access = penstock::file_access::map});
-  const auto fresh = [&] {
-    put_file(dir / "a", content);
-    auto session = storage.connect();
-    CHECK(file_text(session, 0, 0, 10) == content.substr(0, 10));
-    CHECK(session.shows(0));
-    return session;
-  };
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", 10'000);
-    CHECK(file_text(session, 0, 10, 10) == content.substr(10, 10));
-    CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
-    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no good any more
-  }
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes behind it, in its page, read as zeros
-    CHECK(error_at(session, 9'990, 20).code() == penstock::errc::io);
-    CHECK(error_at(session, 9'990, 20).file() == (dir / "a").string());
-  }
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", large - 10);
-    CHECK(error_at(session, large - 20, 15).code() == penstock::errc::io);
-  }
-  {
-    const auto session = fresh();
-    (void)session.view(0, 9'990, 20);
-    std::filesystem::resize_file(dir / "a", 10'000);
-    CHECK_THROWS_AS(session.view(0, 9'990, 20), penstock::error);
-    CHECK_THROWS_AS(session.confirm(0), penstock::error);
-  }
-}
-
 TEST_CASE("storage/file: threads that map files at once see the same bytes") {
   const penstock_test::temp_dir dir;
   const std::string content = many_bytes(large);
