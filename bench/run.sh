@@ -15,7 +15,9 @@ for argument in "$@"; do
     # The peers of row 18. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
 # libturbojpeg0-dev, pkg-config); an environment in which they are already serves too.
 peers=${PENSTOCK_BENCH_PEERS:-$build/peers}
-pip_install() { timeout 600 "$peers/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install "$@" > /dev/null 2>&1; }
+pip_install() {
+  timeout 600 "$peers/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install "$@" > /dev/null 2>&1
+}
 [ -e "$peers/bin/python" ] || python3 -m venv "$peers" > /dev/null 2>&1 || true
 export BENCH_PEERS_SCRIPTS=$root/bench/tar
 if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torch numpy; then
