@@ -60,7 +60,7 @@ struct alignas(64) worker_counts {
   // the position that is being evaluated, or the first one of some
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of a light plan to evaluate without looking around; the worker's own
+  std::uint64_t run = 1;  // samples of a plain plan to evaluate without looking around; the worker's own
   std::atomic<std::uint64_t> stage_ns[Stages]{};
   std::atomic<std::uint64_t> stage_timed[Stages]{};
 
