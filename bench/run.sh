@@ -25,7 +25,7 @@ if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torc
 else
   echo "run.sh: PyTorch cannot be installed; row 18 goes without it" >&2
 fi
-if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv; then
+if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
   export BENCH_FFCV_PYTHON=$peers/bin/python
 else
   echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2

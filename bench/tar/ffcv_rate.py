@@ -10,6 +10,8 @@ import os
 import sys
 import time
 
+os.environ["TQDM_DISABLE"] = "1"  # no bars
+
 import numpy
 from ffcv.fields import NDArrayField
 from ffcv.fields.decoders import NDArrayDecoder
