@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 6, 7 and 8: samples in tar shards, in the page cache. Of 110 KB: read into batches, against a loop of
-// pread into as many batch buffers in turn; as views of a mapping, against mmap by hand. Of 1 KB: against
-// `tar xf`.
+// Rows 6, 7, 8 and 18: samples in tar shards, in the page cache. Of 110 KB: read into batches, against a loop
+// of pread into as many batch buffers in turn; as views of a mapping, against mmap by hand. Of 1 KB: against
+// `tar xf`; shuffled, against the fastest of other loaders, each with a file of its own format.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
 
 #include <penstock/core/record.hpp>
+#include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/workers.hpp>
+#include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <algorithm>
@@ -25,6 +27,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ps = penstock;
@@ -130,6 +133,15 @@ void run_command(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
+/// The number that a program prints; 0 where it failed.
+double rate_of_program(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  double rate = 0;
+  const bool good = pipe != nullptr && std::fscanf(pipe, "%lf", &rate) == 1;
+  if (pipe != nullptr) ::pclose(pipe);
+  return good && rate > 0 ? rate : 0;
+}
+
 void small_samples(const bench::options& o) {
   if (!o.wants("8a") && !o.wants("8b") && !o.wants("8c")) return;
   const bench::folder folder(o, "tar_small");
@@ -182,11 +194,8 @@ void small_samples(const bench::options& o) {
     const double begin = bench::seconds_now();
     checked();
     ours.push_back(static_cast<double>(samples) / (bench::seconds_now() - begin));
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    double rate = 0;
-    const bool good = pipe != nullptr && std::fscanf(pipe, "%lf", &rate) == 1;
-    if (pipe != nullptr) ::pclose(pipe);
-    if (!good || rate <= 0) {
+    const double rate = rate_of_program(command);
+    if (rate <= 0) {
       bench::print_skipped(row, "the webdataset program failed: " + command);
       return;
     }
@@ -199,9 +208,81 @@ void small_samples(const bench::options& o) {
                        "/s, " + std::to_string(o.pairs) + " pairs");
 }
 
+/// Another loader: a Python that has it, and the script beside this program.
+struct peer {
+  std::string name, command;
+  double rate = 0;
+};
+
+std::vector<peer> peers_that_are_there(const bench::folder& folder, std::uint64_t samples) {
+  std::vector<peer> all;
+  const char* const scripts = std::getenv("BENCH_PEERS_SCRIPTS");
+  for (const char* const name : {"torch", "ffcv"}) {
+    const char* const python =
+        std::getenv(std::string_view(name) == "torch" ? "BENCH_TORCH_PYTHON" : "BENCH_FFCV_PYTHON");
+    if (python == nullptr || scripts == nullptr) continue;
+    all.push_back({name, "'" + std::string(python) + "' '" + scripts + "/" + name + "_rate.py' '" +
+                             folder.file(std::string("peer.") + name) + "' " + std::to_string(samples) +
+                             " 1024"});
+  }
+  return all;
+}
+
+/// Rows 18: samples of 1 KB, fully shuffled. Each side has its own process, file and best number of workers.
+void shuffled_samples(const bench::options& o) {
+  if (!o.wants("18") && !o.wants("18b") && !o.wants("18c")) return;
+  const bench::folder folder(o, "tar_shuffled");
+  const std::uint64_t samples = o.quick ? 40'000 : 200'000;
+  const auto names = bench::write_shards(folder, 4, samples / 4, 1024, false);
+  const auto run_over = [](const auto& where) {
+    return (ps::webdataset(where) | ps::fields<"bin"> | ps::shuffle(7) | ps::batch(batch_size) |
+            ps::workers(2))
+        .open();
+  };
+  auto itself = run_over(ps::file(names)),
+       mapped = run_over(ps::file(names, {.access = ps::file_access::map})),
+       read = run_over(ps::file(names, {.access = ps::file_access::read}));
+  auto ours = bench::epochs_of(itself, look_at_batch{});
+  ours();  // finds that the shards are in memory
+  bench::compare(o, {"18b", "1 KB samples, webdataset(path), fully shuffled, 2 workers / all mapped", 0.95},
+                 ours, bench::epochs_of(mapped, look_at_batch{}));
+  bench::compare(o, {"18c", "the same / all through pread", 0}, ours,
+                 bench::epochs_of(read, look_at_batch{}));
+
+  const bench::row row{"18", "the same / the faster of FFCV and PyTorch, samples a second", 1.3};
+  if (!o.wants(row.id)) return;
+  std::vector<peer> peers = peers_that_are_there(folder, samples);
+  std::vector<double> ratios, our_rates;
+  std::string notes;
+  for (int pair = 0; pair < std::min(o.pairs, 7); ++pair) {
+    const double begin = bench::seconds_now();
+    ours();
+    our_rates.push_back(static_cast<double>(samples) / (bench::seconds_now() - begin));
+    double best = 0;
+    for (peer& one : peers) {
+      one.rate = rate_of_program(one.command);
+      best = std::max(best, one.rate);
+    }
+    if (best <= 0) {
+      bench::print_skipped(row, peers.empty() ? "no peer is there: run.sh sets BENCH_TORCH_PYTHON and "
+                                                "BENCH_FFCV_PYTHON where they can be installed"
+                                              : "the peers failed: " + peers.front().command);
+      return;
+    }
+    ratios.push_back(our_rates.back() / best);
+  }
+  for (const peer& one : peers)
+    notes += ", " + one.name + " " + std::to_string(static_cast<long>(one.rate)) + "/s";
+  bench::print_row(row, bench::quantile(ratios, 0.25), bench::quantile(ratios, 0.5),
+                   "ours " + std::to_string(static_cast<long>(bench::quantile(our_rates, 0.5))) + "/s" +
+                       notes + (peers.size() < 2 ? " (the other one is not there), " : ", ") +
+                       std::to_string(ratios.size()) + " pairs");
+}
+
 void measure(const bench::options& o) {
   if (o.wants("6a") || o.wants("6b") || o.wants("7") || o.wants("7b")) large_samples(o);
   small_samples(o);
+  shuffled_samples(o);
 }
 
 }  // namespace

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/file.hpp>
 
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/shard_writer.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/detail/residence.hpp>
 
 #include "support/catch.hpp"
@@ -314,44 +322,6 @@ TEST_CASE("storage/file: the choice can be made by hand, and shows in describe")
   CHECK(penstock::text_of(penstock::bytes_view(some)) == content.substr(0, 8));
 }
 
-TEST_CASE("storage/file: a file that shrinks while it is mapped is an error, also within a page") {
-  const penstock_test::temp_dir dir;
-  const std::string content = many_bytes(large);
-  const penstock::file storage((dir / "a").string(), {.access = penstock::file_access::map});
-  const auto fresh = [&] {
-    put_file(dir / "a", content);
-    auto session = storage.connect();
-    CHECK(file_text(session, 0, 0, 10) == content.substr(0, 10));
-    CHECK(session.shows(0));
-    return session;
-  };
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", 10'000);
-    CHECK(file_text(session, 0, 10, 10) == content.substr(10, 10));
-    CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
-    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no good any more
-  }
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes behind it, in its page, read as zeros
-    CHECK(error_at(session, 9'990, 20).code() == penstock::errc::io);
-    CHECK(error_at(session, 9'990, 20).file() == (dir / "a").string());
-  }
-  {
-    const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", large - 10);
-    CHECK(error_at(session, large - 20, 15).code() == penstock::errc::io);
-  }
-  {
-    const auto session = fresh();
-    (void)session.view(0, 9'990, 20);
-    std::filesystem::resize_file(dir / "a", 10'000);
-    CHECK_THROWS_AS(session.view(0, 9'990, 20), penstock::error);
-    CHECK_THROWS_AS(session.confirm(0), penstock::error);
-  }
-}
-
 TEST_CASE("storage/file: threads that map files at once see the same bytes") {
   const penstock_test::temp_dir dir;
   const std::string content = many_bytes(large);
@@ -374,4 +344,29 @@ TEST_CASE("storage/file: threads that map files at once see the same bytes") {
   for (auto& t : threads) t.join();
   CHECK(wrong == 0);
   CHECK(session.shows(0) == in_memory(names[0]));
+}
+
+TEST_CASE("storage/file: however it is read, a run gives the same samples in the same order") {
+  const penstock_test::temp_dir dir;
+  {
+    penstock::shard_writer out((dir / "%02d.tar").string(), {.maxcount = 200});
+    for (std::size_t i = 0; i < 400; ++i)
+      out.write(std::to_string(i), {{"bin", many_bytes(500 + i).substr(i)}, {"cls", std::to_string(i % 10)}});
+    out.close();
+  }
+  const auto samples = [&](penstock::file_access access) {
+    const penstock::file shards((dir / "{00..01}.tar").string(), {.access = access});
+    std::string all;
+    for (auto&& b : penstock::webdataset(shards) | penstock::shuffle(3) | penstock::fields<"bin", "cls"> |
+                        penstock::repeat(3) | penstock::batch(32) | penstock::workers(2)) {
+      for (const auto position : b.positions()) all += std::to_string(position.index) + " ";
+      const auto bins = penstock::get<"bin">(b);
+      all.append(reinterpret_cast<const char*>(bins.data()), bins.shape().elements());
+    }
+    return all;
+  };
+  const std::string read = samples(penstock::file_access::read);
+  CHECK(read.size() > 400 * 3 * 500);
+  CHECK(samples(penstock::file_access::map) == read);
+  CHECK(samples(penstock::file_access::automatic) == read);
 }

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include "support/catch.hpp"
@@ -176,9 +177,11 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
   if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "a").string();
-  for (const bool checked : {false, true}) {
+  const auto cut_while_threads_read = [&](const auto& storage) {
     std::ofstream(path, std::ios::binary) << std::string(64 * page(), 'x');
-    const auto session = penstock::mapped_file({path.c_str()}, {.checked = checked}).connect();
+    const auto session = storage.connect();
+    std::array<std::byte, 1> one{};
+    session.read(0, 0, one);  // is mapped from now on
     std::atomic<int> begun{0}, errors{0}, wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -212,7 +215,10 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
     for (auto& thread : threads) thread.join();
     CHECK(errors == 4);
     CHECK(wrong == 0);
-  }
+  };
+  cut_while_threads_read(penstock::mapped_file({path.c_str()}, {.checked = false}));
+  cut_while_threads_read(penstock::mapped_file({path.c_str()}, {.checked = true}));
+  cut_while_threads_read(penstock::file({path.c_str()}, {.access = penstock::file_access::map}));
 }
 
 TEST_CASE("storage/sigbus_guard: with checked too, bytes that are lost within a page are noticed after use") {
@@ -235,33 +241,93 @@ TEST_CASE("storage/sigbus_guard: a sample of a shard that is cut while it is rea
   const std::string path = (dir / "t.tar").string();
   penstock_test::raw_tar tar;
   for (int i = 0; i < 20; ++i) tar.member("k" + std::to_string(i) + ".bin", std::string(3 * page(), 'x'));
-  tar.end().save(path);
-  const penstock::webdataset data(penstock::mapped_file({path.c_str()}));
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
-  int good = 0;
-  const auto read = [&](std::uint64_t i, bool cut, bool complain) {
-    reader.evaluate({0, i}, worker, [&](const auto& sample) {
-      const auto bytes = sample.member(0).finish();
-      if (cut) fs::resize_file(path, page());
-      bool whole = true;
-      for (std::size_t b = 0; b < bytes.size(); ++b)
-        whole = whole && static_cast<const volatile std::byte*>(bytes.data())[b] == std::byte{'x'};
-      CHECK(whole != cut);
-      if (complain) throw penstock::error(penstock::errc::format, "these are no good bytes");
-      ++good;
-    });
-  };
-  for (std::uint64_t i = 0; i < 5; ++i) read(i, false, false);
-  CHECK(good == 5);
-  for (const bool complain : {true, false}) {
-    try {
-      read(complain ? 12 : 13, true, complain);
-      FAIL("zeros were taken for a sample");
-    } catch (const penstock::error& e) {
-      CHECK((e.code() == penstock::errc::io));
-      CHECK(e.file() == path);
-      CHECK(e.offset().value_or(0) % page() == 0);
+  tar.end();
+  const auto cut_while_reading = [&](const auto& storage) {
+    tar.save(path);
+    const penstock::webdataset data(storage);
+    const auto reader = data.open();
+    typename decltype(data.open())::worker worker;
+    int good = 0;
+    const auto read = [&](std::uint64_t i, bool cut, bool complain) {
+      reader.evaluate({0, i}, worker, [&](const auto& sample) {
+        const auto bytes = sample.member(0).finish();
+        if (cut) fs::resize_file(path, page());
+        bool whole = true;
+        for (std::size_t b = 0; b < bytes.size(); ++b)
+          whole = whole && static_cast<const volatile std::byte*>(bytes.data())[b] == std::byte{'x'};
+        CHECK(whole != cut);
+        if (complain) throw penstock::error(penstock::errc::format, "these are no good bytes");
+        ++good;
+      });
+    };
+    for (std::uint64_t i = 0; i < 5; ++i) read(i, false, false);
+    CHECK(good == 5);
+    for (const bool complain : {true, false}) {
+      try {
+        read(complain ? 12 : 13, true, complain);
+        FAIL("zeros were taken for a sample");
+      } catch (const penstock::error& e) {
+        CHECK((e.code() == penstock::errc::io));
+        CHECK(e.file() == path);
+        CHECK(e.offset().value_or(0) % page() == 0);
+      }
     }
+  };
+  cut_while_reading(penstock::mapped_file({path.c_str()}));
+  cut_while_reading(penstock::file({path.c_str()}, {.access = penstock::file_access::map}));
+}
+
+TEST_CASE(
+    "storage/sigbus_guard: a file that shrinks while `file` has it mapped is an error, also within a page") {
+  if (!penstock_test::faults_have_addresses()) return;
+  const penstock_test::temp_dir dir;
+  constexpr std::size_t large = 300'000;
+  std::string content(large, '\0');
+  for (std::size_t i = 0; i < large; ++i) content[i] = static_cast<char>('A' + i % 26);
+  const auto text_at = [](const penstock::file::session& session, std::uint64_t offset, std::size_t n) {
+    std::string text(n, '\0');
+    session.read(0, offset, {reinterpret_cast<std::byte*>(text.data()), n});
+    return text;
+  };
+  const auto error_at = [&](const penstock::file::session& session, std::uint64_t offset, std::size_t n) {
+    try {
+      (void)text_at(session, offset, n);
+    } catch (const penstock::error& e) {
+      return e;
+    }
+    return penstock::error(penstock::errc::state, "no error");
+  };
+  const penstock::file storage((dir / "a").string(), {.access = penstock::file_access::map});
+  const auto fresh = [&] {
+    std::ofstream(dir / "a", std::ios::binary) << content;
+    auto session = storage.connect();
+    CHECK(text_at(session, 0, 10) == content.substr(0, 10));
+    CHECK(session.shows(0));
+    return session;
+  };
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", 10'000);
+    CHECK(text_at(session, 10, 10) == content.substr(10, 10));
+    CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
+    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no good any more
+  }
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes behind it, in its page, read as zeros
+    CHECK(error_at(session, 9'990, 20).code() == penstock::errc::io);
+    CHECK(error_at(session, 9'990, 20).file() == (dir / "a").string());
+  }
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", large - 10);
+    CHECK(error_at(session, large - 20, 15).code() == penstock::errc::io);
+  }
+  {
+    const auto session = fresh();
+    (void)session.view(0, 9'990, 20);
+    std::filesystem::resize_file(dir / "a", 10'000);
+    CHECK_THROWS_AS(session.view(0, 9'990, 20), penstock::error);
+    CHECK_THROWS_AS(session.confirm(0), penstock::error);
   }
 }

@@ -5,7 +5,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/braces.hpp>
 #include <penstock/storage/detail/residence.hpp>
 
 #include <fcntl.h>

@@ -4,7 +4,6 @@
 #include <penstock/storage/mapped_file.hpp>
 
 #include <penstock/core/message.hpp>
-#include <penstock/storage/braces.hpp>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
