@@ -56,8 +56,9 @@ endif()
 set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/second_compiler.hpp)
 file(CONFIGURE OUTPUT ${precompiled} CONTENT
      "#pragma once\n#include \"support/precompiled.hpp\"\n#include <penstock/all.hpp>\n" @ONLY)
-add_test(NAME ${second_name}/precompiled COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes}
-                                                 -x c++-header ${precompiled} -o ${precompiled}.pch)
+add_test(NAME ${second_name}/precompiled
+         COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes} -x c++-header ${precompiled} -o
+                 ${precompiled}.pch)
 set_tests_properties(${second_name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
                                                            FIXTURES_SETUP second_compiler_precompiled)
 set(all_headers_file ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp)
