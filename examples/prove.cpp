@@ -141,13 +141,19 @@ void add(ps::proof& all, const ps::proof& one) {
       all.violations.push_back(violation);
 }
 
+std::string in_one(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " | ") + word;
+  return text;
+}
+
 /// Proves this process's part of all (epoch, topology), but for what is proved already: a run of neighbours
 /// in the order of epochs, since what an epoch costs is mostly its order, which is computed once for all its
 /// topologies.
 template <class Plan>
 int prove_part(const Plan& plan, const settings& given) {
   proof_parts parts(given.out, given.here, plan.source().fingerprint(), ps::sequence_fingerprint(plan),
-                    ps::sequence_text(plan));
+                    in_one(ps::sequence_words(plan)));
   struct task {
     std::uint64_t epoch;
     std::size_t number;

@@ -16,7 +16,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 using namespace penstock_fuzz;
@@ -30,12 +29,10 @@ std::string written(const ps::bad_entry& one) {
   if (one.offset) what.at_offset(*one.offset);
   ps::bad_slot slot{0, {one.epoch, one.index}, what.in_stage(one.stage)};
   if (one.substitute) slot.substitute = ps::position{one.epoch, one.substitute->index};
-  bool first = true;
-  return ps::ledger_line(
-      slot, {.rank = one.rank, .size = std::numeric_limits<std::uint64_t>::max()}, [&](ps::position) {
-        if (std::exchange(first, false)) return ps::sample_place{one.source, one.key, one.file};
-        return ps::sample_place{one.substitute->source, one.substitute->key, one.substitute->file};
-      });
+  ps::sample_place other;
+  if (one.substitute) other = {one.substitute->source, one.substitute->key, one.substitute->file};
+  return ps::ledger_line(slot, {.rank = one.rank, .size = std::numeric_limits<std::uint64_t>::max()},
+                         {one.source, one.key, one.file}, other);
 }
 
 }  // namespace

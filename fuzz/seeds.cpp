@@ -277,6 +277,7 @@ void texts(folder& out) {
   s.taken = 12;
   s.given = 3;
   s.held = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  s.plan = {"generated(50)", "shuffle(seed 3)", "a \"name\" \xc3\xa9"};
   for (unsigned plan = 0; plan < 4; ++plan) {
     out.add("state", mode(2 * plan) + ps::to_string(s));
     out.add("state", mode(2 * plan + 1) + std::string(100, '\3'));

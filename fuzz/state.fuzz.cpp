@@ -49,10 +49,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
     for (unsigned held = in.number() % 16; held != 0; --held)
       s.held.push_back(in.number() == 0 ? in.number<std::uint64_t>() : in.number());
+    for (unsigned words = in.number() % 8; words != 0; --words)
+      s.plan.push_back(ps::detail::as_utf8(ps::text_of(in.take(in.number() % 16))));
   } else if (!outcome([&] { s = ps::state_from_string(ps::text_of(in.rest())); }).empty()) {
     return 0;
   }
-  if (s.version == 1) must(ps::state_from_string(ps::to_string(s)) == s, "a state is written and read back");
+  if (s.version == ps::state::current_version)
+    must(ps::state_from_string(ps::to_string(s)) == s, "a state is written and read back");
   if ((how & 6) == 0) resume(numbers | ps::batch(4) | ps::workers(1), s);
   if ((how & 6) == 2) resume(numbers | ps::shuffle_buffer(9) | ps::batch(4) | ps::workers(1), s);
   if ((how & 6) == 4) {

@@ -45,7 +45,7 @@ def squeeze(text):
 
 
 def sentences():
-    text = (ROOT / "include/penstock/core/mistake.hpp").read_text(encoding="utf-8")
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "include").rglob("*.hpp")))
     return squeeze(re.sub(r'"\s*\n\s*"', "", text))
 
 

@@ -23,7 +23,8 @@ namespace mine {
 struct prefer_short_stage {
   using penstock_part = ps::decider_tag;
   static constexpr std::string_view stage_name = "prefer_short";
-  static constexpr bool random = true;
+  template <class Element>
+  static constexpr bool draws = true;
 
   std::uint64_t length = 1;
 

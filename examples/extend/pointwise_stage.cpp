@@ -9,6 +9,7 @@
 #include <penstock/stage/workers.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -19,12 +20,22 @@ namespace ps = penstock;
 
 namespace mine {
 
+/// What the compiler says where the stage is written behind something else than an array.
+struct noise_needs_an_array {
+  using penstock_mistake = ps::about_element_tag;  // the message names the element's type too
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(ps::never<Reached>, "noise: the element is no array of float; write map(f) before it");
+  }
+};
+
 /// Adds noise of up to `amount` to each value of an array.
 struct noise_stage {
   using penstock_part = ps::pointwise_tag;                 // what makes a type a stage
   static constexpr std::string_view stage_name = "noise";  // how messages call it
-  static constexpr bool random = true;                     // it draws: give it a stream of its own
-  using scratch = std::vector<float>;                      // one for each worker, kept from sample to sample
+  template <class Element>
+  static constexpr bool draws = true;  // give it a stream of its own
+  using scratch = std::vector<float>;  // one for each worker, kept from sample to sample
 
   float amount = 0;
 
@@ -37,10 +48,20 @@ struct noise_stage {
     return call.scratch;
   }
 
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (std::convertible_to<typename Context::element, std::span<const float>>)
+      return ps::mistakes::none{};
+    else
+      return noise_needs_an_array{};
+  }
   [[nodiscard]] std::string describe() const { return "noise(" + std::to_string(amount) + ")"; }
 };
 
 constexpr noise_stage noise(float amount) { return {amount}; }
+
+using texts = decltype(ps::from(std::vector<std::string>{}));
+static_assert(!ps::can_connect<texts, noise_stage>, "noise of texts does not compile, and says why");
 
 }  // namespace mine
 

@@ -8,6 +8,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/flat_json.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>

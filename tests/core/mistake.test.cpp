@@ -3,14 +3,77 @@
 
 #include "support/catch.hpp"
 
+#include <penstock/core/pipe.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
+
+#include <concepts>
+#include <string>
+#include <type_traits>
+#include <vector>
+
 namespace ps = penstock;
 
-// Each sentence has a program in tests/compile_fail that must fail with it.
+// Each sentence of the library has a program in tests/compile_fail that must fail with it, and so has the one
+// of halve, in own_mistake.cpp.
 
-TEST_CASE("core/mistake: where nothing is wrong nothing is said") {
-  constexpr bool said = [] {
-    ps::explain<ps::mistake::none>();
-    return true;
-  }();
-  CHECK(said);
+namespace mistake_test {
+
+struct needs_a_number {
+  using penstock_mistake = ps::about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(ps::never<Reached>, "halve: the element is no number; write map(f) before it");
+  }
+};
+struct halve_stage {
+  using penstock_part = ps::pointwise_tag;
+  template <class Call>
+  double apply(double value, const Call&) const {
+    return value / 2;
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (std::convertible_to<typename Context::element, double>)
+      return ps::mistakes::none{};
+    else
+      return needs_a_number{};
+  }
+};
+inline constexpr halve_stage halve{};
+
+using numbers = decltype(ps::from(std::vector<int>{}));
+using texts = decltype(ps::from(std::vector<std::string>{}));
+using length_of = decltype(ps::map([](const std::string& s) { return s.size(); }));
+
+static_assert(ps::mistake<needs_a_number> && ps::mistake<ps::mistakes::two_batches>,
+              "a mistake of a user's stage is one like those of the library");
+static_assert(!ps::mistake<ps::mistakes::none> && !ps::mistake<int>, "where nothing is wrong there is none");
+static_assert(ps::can_connect<numbers, halve_stage>, "a stage that finds nothing wrong can be connected");
+static_assert(!ps::can_connect<texts, halve_stage>, "one that finds a mistake cannot, and asking is quiet");
+static_assert(ps::can_connect<decltype(ps::from(std::vector<std::string>{}) | length_of{}), halve_stage>,
+              "a stage sees what reaches it, not what the source gives");
+static_assert(std::is_same_v<ps::detail::mistake_of<texts, halve_stage>, needs_a_number>,
+              "the mistake is the stage's own");
+static_assert(
+    std::is_same_v<ps::detail::mistake_of<texts, decltype(length_of{} | halve | ps::batch(2) | halve)>,
+                   ps::mistakes::value_after_batch>,
+    "what is wrong for every stage of a kind is asked before what the stage says");
+
+}  // namespace mistake_test
+
+TEST_CASE("core/mistake: a stage with a mistake of its own works where it is not made") {
+  std::vector<double> halves;
+  for (auto&& b : ps::from({1, 2, 3}) | mistake_test::halve | ps::batch(2))
+    for (const double x : b.values()) halves.push_back(x);
+  CHECK(halves == std::vector<double>{0.5, 1, 1.5});
+}
+
+TEST_CASE("core/mistake: the first of several counts") {
+  using ps::detail::first_mistake, ps::mistakes::none, mistake_test::needs_a_number;
+  CHECK(std::is_same_v<first_mistake<>::type, none>);
+  CHECK(std::is_same_v<first_mistake<none, none>::type, none>);
+  CHECK(std::is_same_v<first_mistake<none, needs_a_number, ps::mistakes::no_source>::type, needs_a_number>);
 }

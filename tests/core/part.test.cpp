@@ -3,6 +3,9 @@
 
 #include "support/catch.hpp"
 
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -32,6 +35,37 @@ static_assert(!ps::part_of_kind<int, ps::source_tag> && !ps::part_of_kind<int*, 
 static_assert(ps::stage<pointwise> && ps::stage<order&> && !ps::stage<source> && !ps::stage<poison> &&
                   !ps::stage<int>,
               "a stage is a part that is neither a source nor a plan");
+struct told_nothing {
+  using penstock_part = ps::order_tag;
+  std::uint64_t seed = 1;
+  static constexpr bool works_forward = false;
+};
+struct told_all {
+  using penstock_part = ps::order_tag;
+  static constexpr std::string_view stage_name = "all";
+  static constexpr bool works_forward = true, counts_only = true;
+  [[nodiscard]] std::string describe() const { return "all(7)"; }
+  [[nodiscard]] std::uint64_t plan_seed() const { return 7; }
+};
+struct draws_for_numbers {
+  using penstock_part = ps::pointwise_tag;
+  template <class Element>
+  static constexpr bool draws = std::is_arithmetic_v<Element>;
+  [[nodiscard]] std::uint64_t stream_address() const { return 3; }
+};
+static_assert(!ps::seeding_part<told_nothing> && !ps::forward_order<told_nothing> &&
+                  !ps::counting_order<told_nothing> && !ps::named_part<told_nothing>,
+              "what a part does not say it does not have: a member called seed is no seed of the plan");
+static_assert(ps::seeding_part<told_all> && ps::seeding_part<const told_all&> &&
+                  ps::forward_order<told_all> && ps::counting_order<told_all> && ps::named_part<told_all> &&
+                  ps::described_part<told_all>,
+              "what it says it has");
+static_assert(!ps::seed_annotation<told_all>, "an order with a seed is no annotation");
+static_assert(ps::drawing_stage<draws_for_numbers, int> &&
+                  !ps::drawing_stage<draws_for_numbers, std::string> && !ps::drawing_stage<pointwise, int>,
+              "whether a stage draws may depend on the element");
+static_assert(ps::addressed_stage<draws_for_numbers> && !ps::addressed_stage<pointwise>,
+              "an address is told too");
 static_assert(ps::value_stage<pointwise> && !ps::value_stage<order>, "value stages work on values");
 
 }  // namespace part_test

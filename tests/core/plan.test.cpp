@@ -18,6 +18,7 @@
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>
+#include <penstock/stage/seed.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
 #include <penstock/stage/unbatch.hpp>
@@ -86,6 +87,12 @@ static_assert(std::is_copy_constructible_v<kept_all>, "a plan is a value");
 static_assert(std::is_same_v<decltype(numbers() | ps::map([](int x) { return x * 0.5; }))::element, double>,
               "a plan knows what comes out");
 
+/// Whether this is the mistake of the part that lost a guarantee.
+template <ps::guarantee G, class Mistake, class Source, class... Stages>
+bool blamed(const ps::plan<Source, Stages...>&) {
+  return std::is_same_v<typename ps::detail::loser_of<G, Source, Stages...>::mistake, Mistake>;
+}
+
 template <class Plan>
 std::vector<int> all_values(const Plan& loader) {
   std::vector<int> all;
@@ -124,14 +131,17 @@ TEST_CASE("core/plan: what stages keep and lose") {
 TEST_CASE("core/plan: who lost a guarantee") {
   using namespace plan_test;
   using g = ps::guarantee;
-  const auto loser = []<class P>(const P&, g what) { return P::context::facts.lost_by_whom(what); };
   const auto first = numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::filter(even);
-  CHECK(loser(first, g::indexed) == ps::mistake::lost_by_shuffle_buffer);
-  CHECK(loser(first, g::elastic) == ps::mistake::lost_by_shuffle_buffer);
-  CHECK(loser(first, g::lockstep) == ps::mistake::lost_by_decider);
-  CHECK(loser(first, g::resumable) == ps::mistake::none);
-  CHECK(loser(forward() | ps::batch(2), g::resumable) == ps::mistake::lost_by_forward);
-  CHECK(loser(numbers() | lossy{}, g::deterministic) == ps::mistake::lost_by_a_stage);
+  using ps::mistakes::lost_by_shuffle_buffer;
+  CHECK(blamed<g::indexed, lost_by_shuffle_buffer>(first));
+  CHECK(blamed<g::elastic, lost_by_shuffle_buffer>(first));
+  CHECK(blamed<g::lockstep, ps::mistakes::lost_by_decider>(first));
+  CHECK(ps::resumable<decltype(first)>);
+  CHECK(blamed<g::resumable, ps::mistakes::lost_by_forward>(forward() | ps::batch(2)));
+  CHECK(blamed<g::deterministic, ps::mistakes::lost_by_a_stage>(numbers() | lossy{}));
+  using source = std::remove_cvref_t<decltype(numbers())>;
+  using loser = ps::detail::loser_of<g::deterministic, source, ps::workers_stage, lossy, ps::seed_stage>;
+  CHECK(std::is_same_v<loser::part, lossy>);
 }
 
 TEST_CASE("core/plan: require lets pass what is kept") {

@@ -16,6 +16,10 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -53,4 +57,24 @@ TEST_CASE("run/parts: which way through the engine a plan takes is in its type")
   static_assert(!ps::plan_parts<decltype(source | ps::map([](int x) { return x; }))>::batched);
   CHECK(ps::world_of(source | ps::shard(1, 3) | ps::batch(2)).rank == 1);
   CHECK(ps::world_of(source | ps::batch(2)).size == 1);
+}
+
+TEST_CASE("run/parts: the sequence in words is a word for the data and one for each stage that counts") {
+  using words = std::vector<std::string>;
+  const auto source = ps::from(first_ints(4));
+  CHECK(ps::sequence_words(source | ps::shuffle(3) | ps::prefetch(2) | ps::filter([](int) { return true; }) |
+                           ps::batch(2) | ps::workers(1)) ==
+        words{"from(4 samples in memory)", "shuffle(seed 3)", "filter", "batch of 2 in all, tail keep",
+              "seed(3)"});
+
+  const auto difference = [](const words& theirs, const words& ours, bool same_data = false) {
+    return ps::detail::first_difference(theirs, ours, same_data);
+  };
+  CHECK(difference({"a", "b"}, {"a", "b"}).empty());
+  CHECK(difference({"a", "b"}, {"a", "c"}) == "it has b where this plan has c");
+  CHECK(difference({"a"}, {"a", "c"}) == "it has no more stages where this plan has c");
+  CHECK(difference({"a", "b | (c"}, {"a"}) == "it has b | (c where this plan has no more");
+  CHECK(difference({"a", "b"}, {"x", "b"}) == "it has a where this plan has x");
+  CHECK(difference({"a", "b"}, {"x", "b"}, true).empty());
+  CHECK(difference({}, {}, true).empty());
 }

@@ -84,7 +84,7 @@ TEST_CASE("run/state: what it refuses, it names") {
   refused(plan, edited([](auto& s) { s.epoch = ~std::uint64_t{0}; }), "no epoch");
   refused(plan, edited([](auto& s) { s.rows = 1; }), "counts samples");
   refused(plan, edited([](auto& s) { s.taken = 1, s.held = {0}; }), "shuffle_buffer");
-  refused(plan, edited([](auto& s) { s.version = 2; }), "version 2");
+  refused(plan, edited([](auto& s) { s.version = 3; }), "version 3");
 
   const auto mixed = source | ps::shuffle_buffer(9) | ps::batch(4);
   const ps::state held = state_of(mixed);
@@ -114,7 +114,7 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
   const ps::state s = run.state();
   const std::string text = to_string(s);
   CHECK(ps::state_from_string(text) == s);
-  CHECK(text.substr(0, 24) == "{\"penstock_state\": \"1\", ");
+  CHECK(text.substr(0, 24) == "{\"penstock_state\": \"2\", ");
   for (std::size_t length = 0; length < text.size(); ++length)
     CHECK_THROWS_AS(ps::state_from_string(text.substr(0, length)), ps::error);
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -140,13 +140,26 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
     }
   }
   CHECK(ps::state_from_string("\n " + text + " \n") == s);
-  try {
-    (void)ps::state_from_string("{\"penstock_state\": \"2\", \"other\": 1}");
-    FAIL("a newer version was read");
-  } catch (const ps::error& e) {
-    CHECK(e.code() == ps::errc::state);
-    CHECK_THAT(e.what(), penstock_test::contains("version 2"));
+  for (const std::string version : {"0", "1", "3"}) {
+    try {
+      (void)ps::state_from_string("{\"penstock_state\": \"" + version + "\", \"other\": 1}");
+      FAIL("another version was read");
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::state);
+      CHECK_THAT(e.what(), penstock_test::contains("version " + version) &&
+                               penstock_test::contains("reads version 2; use the library that wrote it"));
+      CHECK((std::string(e.what()).find("newer") != std::string::npos) == (version == "3"));
+    }
   }
+  // What was wrong is named with its place: the same as ever.
+  const auto wrong = [](const std::string& edited, std::string_view why) {
+    CHECK_THROWS_WITH(ps::state_from_string(edited), penstock_test::contains(std::string(why)));
+  };
+  wrong("{\"penstock_state\": 2", "expected '\"' [offset 19]");
+  wrong("{\"dataset\": \"2\"", "expected the name \"penstock_state\" [offset 1]");
+  wrong("{\"penstock_state\": \"2\", \"dataset\": \"x\"",
+        "expected a number of 64 bits as a string [offset 36]");
+  wrong(text + "x", "expected the end [offset " + std::to_string(text.size()) + "]");
   CHECK_THROWS_AS(ps::state_from_string("{\"penstock_state\": \"99999999999999999999\"}"), ps::error);
   CHECK_THROWS_AS(ps::state_from_string("{\"penstock_state\": \"-1\"}"), ps::error);
 }
@@ -224,8 +237,10 @@ TEST_CASE("run/state: it may be laid out anew, but not changed") {
   auto run = plan.open();
   auto b = run.next();
   ps::state s = run.state();
-  CHECK(s.plan == "generated(50) | shuffle(seed 3) | batch of 4 in all, tail keep | seed(3)");
-  s.plan += " | a \"name\" with \\ and \n";
+  CHECK(s.plan == std::vector<std::string>{"generated(50)", "shuffle(seed 3)", "batch of 4 in all, tail keep",
+                                           "seed(3)"});
+  s.plan.emplace_back("a \"name\" with \\ and \n, \xc3\xa9 and \x7f | )( ]");
+  s.plan.emplace_back();
   const std::string text = to_string(s);
   CHECK(ps::state_from_string(text) == s);
   std::string wide;

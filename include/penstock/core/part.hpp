@@ -2,7 +2,8 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -56,5 +57,60 @@ concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan
 template <class T>
 concept value_stage =
     part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+
+// What a part may have besides, and says that it has.
+
+/// A part that knows how it is called: `static constexpr std::string_view stage_name`.
+template <class T>
+concept named_part = part<T> && requires {
+  { std::remove_cvref_t<T>::stage_name } -> std::convertible_to<std::string_view>;
+};
+
+/// A part that says more than its name: `describe() const`, with its options.
+template <class T>
+concept described_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.describe() } -> std::convertible_to<std::string>;
+};
+
+/// An annotation or order stage that seeds the random stages of its plan: `plan_seed() const`. `seed(n)`
+/// counts before an order; of several orders, the first does.
+template <class T>
+concept seeding_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.plan_seed() } -> std::same_as<std::uint64_t>;
+};
+
+/// An annotation that gives the seed, as `seed(n)` does: it may also stand within `mix`, `zip` and `concat`.
+template <class T>
+concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
+
+/// A source that knows how many samples it has: `size() const`. One without is read forward.
+template <class T>
+concept sized_part = part<T> && requires(const T& s) { s.size(); };
+
+/// A source that is read forward and can go to a place: `static constexpr bool seekable = true`.
+template <class T>
+concept seekable_part = part<T> && requires { requires T::seekable; };
+
+/// An order stage that can also be done on samples as they come: `static constexpr bool works_forward =
+/// true`.
+template <class T>
+concept forward_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
+
+/// An order stage that needs no size before it, only counts: `static constexpr bool counts_only = true`.
+template <class T>
+concept counting_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
+
+/// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
+/// draws = true`. It gets a stream of its own.
+template <class T, class Element>
+concept drawing_stage = value_stage<T> && requires { requires T::template draws<Element>; };
+
+/// A value stage whose stream may have an address: `stream_address() const`, 0 where it has none.
+template <class T>
+concept addressed_stage = value_stage<T> && requires(const T& s) {
+  { s.stream_address() } -> std::same_as<std::uint64_t>;
+};
 
 }  // namespace penstock::inline v0_1

@@ -4,6 +4,7 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -59,59 +60,47 @@ template <std::size_t I>
 
 namespace detail {
 
+/// A stage that looks for its own mistakes: `template <class Context> static consteval auto diagnose()` gives
+/// one, or `mistakes::none`. `Context::element` is the type of what reaches it, `Context::facts` what is
+/// known of the chain before it.
+template <class Stage, class Context>
+concept diagnosing_stage = requires { Stage::template diagnose<Context>(); };
+
+/// What is wrong with a stage at its place: first what follows from its kind, then what it says itself.
 template <class Context, class Stage>
-consteval mistake diagnose_stage() {
+consteval auto diagnose_stage() {
   constexpr chain_facts f = Context::facts;
-  if constexpr (f.copied && part_of_kind<Stage, batch_tag>) {
-    return mistake::batch_after_copy;
-  } else if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> ||
-                                    part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)) {
-    return mistake::stage_after_copy;
-  } else if constexpr (f.batched && part_of_kind<Stage, batch_tag>) {
-    return mistake::two_batches;
+  constexpr bool order = part_of_kind<Stage, order_tag>;
+  using in = typename Context::element;
+  if constexpr (f.copied && (value_stage<Stage> || part_of_kind<Stage, device_tag> ||
+                             part_of_kind<Stage, cursor_tag> || part_of_kind<Stage, shard_tag>)) {
+    return mistakes::stage_after_copy{};
   } else if constexpr (f.batched && value_stage<Stage>) {
-    return mistake::value_after_batch;
-  } else if constexpr (f.batched && part_of_kind<Stage, cursor_tag>) {
-    return mistake::cursor_after_batch;
-  } else if constexpr (f.sharded && part_of_kind<Stage, shard_tag>) {
-    return mistake::two_shards;
-  } else if constexpr (f.batched && part_of_kind<Stage, shard_tag>) {
-    return mistake::shard_after_batch;
-  } else if constexpr (!f.batched && part_of_kind<Stage, device_tag>) {
-    return mistake::copy_without_batch;
-  } else if constexpr (f.bad_samples && part_of_kind<Stage, bad_samples_tag>) {
-    return mistake::two_bad_samples;
-  } else if constexpr (!f.batched && part_of_kind<Stage, steps_tag>) {
-    return mistake::steps_without_batch;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.forward && !requires { Stage::works_forward; }) {
-    return mistake::order_on_forward;
-  } else if constexpr (part_of_kind<Stage, order_tag> && (f.decided || (f.forward && f.batched)) &&
-                       !requires { Stage::counts_only; }) {
-    return mistake::order_after_decider;
-  } else if constexpr (part_of_kind<Stage, order_tag> && f.cursor && !f.batched && !f.forward) {
-    return mistake::order_after_cursor;
-  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.cursor) {
-    return mistake::order_after_cursor;
-  } else if constexpr (part_of_kind<Stage, cursor_tag> && f.decided) {
-    return mistake::cursor_after_decider;
-  } else if constexpr (requires { Stage::template diagnose<Context>(); }) {
+    return mistakes::value_after_batch{};
+  } else if constexpr (order && f.forward && !forward_order<Stage>) {
+    return mistakes::order_on_forward{};
+  } else if constexpr (order && (f.decided || (f.forward && f.batched)) && !counting_order<Stage>) {
+    return mistakes::order_after_decider{};
+  } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
+    return mistakes::order_after_cursor{};
+  } else if constexpr (diagnosing_stage<Stage, Context>) {
     return Stage::template diagnose<Context>();
   } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
-    using in = typename Context::element;
     if constexpr (requires(const Stage& s, in&& v, const call_for<Stage>& c) {
                     s.apply(std::forward<in>(v), c);
                   })
-      return mistake::none;
+      return mistakes::none{};
     else
-      return mistake::wrong_argument;
+      return mistakes::wrong_argument{};
   } else if constexpr (part_of_kind<Stage, decider_tag>) {
-    using in = std::remove_cvref_t<typename Context::element>;
-    if constexpr (requires(const Stage& s, const in& v, const call_for<Stage>& c) { s.keep(v, c) ? 0 : 1; })
-      return mistake::none;
+    if constexpr (requires(const Stage& s, const std::remove_cvref_t<in>& v, const call_for<Stage>& c) {
+                    s.keep(v, c) ? 0 : 1;
+                  })
+      return mistakes::none{};
     else
-      return mistake::wrong_argument;
+      return mistakes::wrong_argument{};
   } else {
-    return mistake::none;
+    return mistakes::none{};
   }
 }
 
@@ -119,20 +108,20 @@ consteval mistake diagnose_stage() {
 /// it.
 template <class Context, class... Stages>
 struct diagnose_all {
-  static constexpr mistake value = mistake::none;
+  using type = mistakes::none;
   using reached = void;
 };
-template <mistake Wrong, class Context, class Stage, class... Rest>
+template <class Wrong, class Context, class Stage, class... Rest>
 struct diagnose_from {
-  static constexpr mistake value = Wrong;
+  using type = Wrong;
   using reached = typename Context::element;
 };
 template <class Context, class Stage, class... Rest>
-struct diagnose_from<mistake::none, Context, Stage, Rest...>
+struct diagnose_from<mistakes::none, Context, Stage, Rest...>
     : diagnose_all<typename fold_context<Context, Stage>::type, Rest...> {};
 template <class Context, class Stage, class... Rest>
 struct diagnose_all<Context, Stage, Rest...>
-    : diagnose_from<diagnose_stage<Context, Stage>(), Context, Stage, Rest...> {};
+    : diagnose_from<decltype(diagnose_stage<Context, Stage>()), Context, Stage, Rest...> {};
 
 template <class T>
 struct parts_of {
@@ -161,43 +150,55 @@ template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
 template <class L, class R>
-consteval mistake diagnose() {
+consteval auto diagnose() {
   if constexpr (!part<L>)
-    return mistake::not_a_source;
+    return mistakes::not_a_source{};
   else if constexpr (!part<R>)
-    return mistake::not_a_part;
+    return mistakes::not_a_part{};
+  else if constexpr (begun<L> && begun<R>)
+    return mistakes::two_sources{};
   else if constexpr (begun<R>)
-    return begun<L> ? mistake::two_sources : mistake::no_source;
+    return mistakes::no_source{};
   else if constexpr (begun<L>)
-    return diagnose_tuple<L, typename parts_of<R>::type>::value;
+    return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
-    return mistake::none;
+    return mistakes::none{};
 }
+/// The mistake that a wrong pair makes, or `mistakes::none`.
+template <class L, class R>
+using mistake_of = decltype(diagnose<L, R>());
 
-/// Whether the sentence of a mistake speaks of the element that reaches the stage.
-consteval bool is_about_element(mistake wrong) {
-  constexpr mistake all[] = {mistake::no_such_field,
-                             mistake::wrong_argument,
-                             mistake::not_expandable,
-                             mistake::fields_need_names,
-                             mistake::codec_wants_bytes,
-                             mistake::decode_which_field,
-                             mistake::discovered_without_collate,
-                             mistake::open_sample_in_batch,
-                             mistake::not_batchable};
-  for (const mistake one : all)
-    if (one == wrong) return true;
-  return false;
-}
-
-template <mistake Wrong, class L, class R>
-struct reached_at {
-  using type = void;
+template <class L, class Stages>
+struct all_parts;
+template <class Source, class... Before, class... Stages>
+struct all_parts<plan<Source, Before...>, pack<Stages...>> {
+  template <guarantee G>
+  using loser = loser_of<G, Source, Before..., Stages...>;
 };
-template <mistake Wrong, class L, class R>
-  requires(is_about_element(Wrong))
-struct reached_at<Wrong, L, R> {
-  using type = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+template <part_of_kind<source_tag> Source, class... Stages>
+struct all_parts<Source, pack<Stages...>> {
+  template <guarantee G>
+  using loser = loser_of<G, Source, Stages...>;
+};
+
+/// What a compiler shall say of a wrong pair: the sentence of a mistake, and beside it the type of the
+/// element, or of the part, of which the sentence speaks.
+template <class Wrong, class L, class R>
+struct explanation {
+  using mistake = Wrong;
+  using shown = void;
+};
+template <class Wrong, class L, class R>
+  requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
+struct explanation<Wrong, L, R> {
+  using mistake = Wrong;
+  using shown = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+};
+template <guarantee G, class L, class R>
+struct explanation<mistakes::not_kept<G>, L, R> {
+  using loser = typename all_parts<L, typename parts_of<R>::type>::template loser<G>;
+  using mistake = typename loser::mistake;
+  using shown = lost_by<typename loser::part>;
 };
 
 template <class T>
@@ -225,7 +226,7 @@ concept poisoned = part_of_kind<T, poison_tag>;
 /// Whether `left | right` makes a pipeline; asks quietly.
 template <class Left, class Right>
 concept can_connect =
-    detail::diagnose<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>() == mistake::none;
+    detail::is_right<detail::mistake_of<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>>;
 
 /// Joins a source or plan with a stage, or two stages. A wrong pair fails with one sentence.
 template <class Left, class Right>
@@ -236,9 +237,10 @@ template <class Left, class Right>
   } else {
     using left_type = std::remove_cvref_t<Left>;
     using right_type = std::remove_cvref_t<Right>;
-    constexpr mistake wrong = detail::diagnose<left_type, right_type>();
-    if constexpr (wrong != mistake::none) {
-      explain<wrong, typename detail::reached_at<wrong, left_type, right_type>::type>();
+    using wrong = detail::mistake_of<left_type, right_type>;
+    if constexpr (!detail::is_right<wrong>) {
+      using say = detail::explanation<wrong, left_type, right_type>;
+      say::mistake::template explain<typename say::shown>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
       return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
@@ -258,26 +260,26 @@ template <class Left, class Right>
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(plan<Source, Stages...>&&, Right&&) {
-  explain<std::is_void_v<Right> ? mistake::none : mistake::not_a_part>();
+  mistakes::not_a_part::explain<Right>();
   return {};
 }
 
 template <class... Stages>
 template <class... Options>
 auto segment<Stages...>::open(Options&&...) const {
-  explain<(sizeof...(Options) + 1 > 0) ? mistake::no_source : mistake::none>();
+  mistakes::no_source::explain<pack<Options...>>();
   return ill_formed{};
 }
 

@@ -8,13 +8,23 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/core/part.hpp>
 
-#include <array>
-#include <cstddef>
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
 /// The plan: what an expression made with `|` is, and what its type knows.
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+/// What `require` answers where a guarantee is lost: `|` looks for the part that lost it, and gives its
+/// mistake.
+template <guarantee G>
+struct not_kept {
+  using penstock_mistake = about_expression_tag;
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -47,36 +57,24 @@ struct output_of<Stage, In> {
 };
 
 template <class T>
-consteval guarantee_set lost_by(place where) {
-  if constexpr (requires { T::loses(where); })
+concept losing_part = requires(place where) {
+  { T::loses(where) } -> std::same_as<guarantee_set>;
+};
+template <class T>
+consteval guarantee_set lost_by_itself(place where) {
+  if constexpr (losing_part<T>)
     return T::loses(where);
   else
     return guarantee_set{};
-}
-
-template <class T>
-consteval mistake blame_for() {
-  if constexpr (requires { T::blame; })
-    return T::blame;
-  else
-    return mistake::lost_by_a_stage;
 }
 
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false;
-  std::array<mistake, 5> lost{};  // who lost each guarantee; none: still kept
+  guarantee_set lost{};
 
-  [[nodiscard]] constexpr mistake lost_by_whom(guarantee g) const {
-    for (std::size_t i = 0; i < 5; ++i)
-      if (all_guarantees[i] == g) return lost[i];
-    return mistake::none;
-  }
-  constexpr void lose(guarantee_set what, mistake who) {
-    for (std::size_t i = 0; i < 5; ++i)
-      if (what.has(all_guarantees[i]) && lost[i] == mistake::none) lost[i] = who;
-  }
+  [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
 
 template <class Element, chain_facts Facts>
@@ -85,39 +83,45 @@ struct context {
   static constexpr chain_facts facts = Facts;
 };
 
+/// What a source or stage loses since it is of its kind.
+template <class Part>
+consteval guarantee_set lost_by_kind(place where) {
+  if constexpr (part_of_kind<Part, source_tag>) {
+    if constexpr (sized_part<Part>)
+      return guarantee_set{};
+    else if constexpr (seekable_part<Part>)
+      return guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
+    else
+      return guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
+  } else if constexpr (part_of_kind<Part, decider_tag> || part_of_kind<Part, expander_tag>) {
+    return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::lockstep, guarantee::elastic)
+                             : guarantee_set(guarantee::indexed, guarantee::lockstep);
+  } else {
+    return guarantee_set{};
+  }
+}
+
 template <class Source>
 consteval chain_facts source_facts() {
   chain_facts f;
-  f.forward = !requires(const Source& s) { s.size(); };
-  f.lose(lost_by<Source>({}), blame_for<Source>());
-  if (f.forward) {
-    auto lost =
-        guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
-    if constexpr (requires { requires Source::seekable; })
-      lost = guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
-    f.lose(lost, mistake::lost_by_forward);
-  }
+  f.forward = !sized_part<Source>;
+  f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
 
 template <class Stage>
 consteval chain_facts facts_after(chain_facts f) {
-  f.lose(lost_by<Stage>({f.sharded, f.forward}), blame_for<Stage>());
+  const place where{f.sharded, f.forward};
+  f.lost = f.lost.with(lost_by_itself<Stage>(where)).with(lost_by_kind<Stage>(where));
   if (part_of_kind<Stage, shard_tag>) f.sharded = true;
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
-  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) {
-    guarantee_set lost(guarantee::indexed, guarantee::lockstep);
-    if (f.sharded) lost = lost.with(guarantee_set(guarantee::elastic));
-    f.lose(lost, mistake::lost_by_decider);
-    f.decided = true;
-  }
+  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;
-    for (std::size_t i = 0; i < 5; ++i)
-      if (all_guarantees[i] == guarantee::lockstep) f.lost[i] = mistake::none;
+    f.lost = f.lost.without(guarantee_set(guarantee::lockstep));
   }
   return f;
 }
@@ -136,6 +140,37 @@ struct fold_context<Context, Stage, Rest...> {
 template <class Source, class... Stages>
 using context_of =
     typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
+
+/// The mistake of a part that lost a guarantee: its own `blame`, or that of its kind.
+template <guarantee G, class Part>
+struct blame_of {
+  using type =
+      std::conditional_t<!lost_by_kind<Part>({.after_shard = true}).has(G), mistakes::lost_by_a_stage,
+                         std::conditional_t<part_of_kind<Part, source_tag>, mistakes::lost_by_forward,
+                                            mistakes::lost_by_decider>>;
+};
+template <class T>
+concept blaming_part = requires { requires mistake<typename T::blame>; };
+template <guarantee G, blaming_part Part>
+struct blame_of<G, Part> {
+  using type = typename Part::blame;
+};
+
+/// Who lost a guarantee: the last part behind which it is lost, and kept before. Asked only where one is.
+template <guarantee G, class Found, class Context, class... Stages>
+struct loser_among {
+  using part = Found;
+};
+template <guarantee G, class Found, class Context, class Stage, class... Rest>
+struct loser_among<G, Found, Context, Stage, Rest...> {
+  using next = typename fold_context<Context, Stage>::type;
+  using found = std::conditional_t<Context::facts.keeps(G) && !next::facts.keeps(G), Stage, Found>;
+  using part = typename loser_among<G, found, next, Rest...>::part;
+};
+template <guarantee G, class Source, class... Stages>
+struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
+  using mistake = typename blame_of<G, typename loser_of::part>::type;
+};
 
 }  // namespace detail
 
@@ -161,7 +196,7 @@ class plan {
 
   /// Whether the chain still promises `g`.
   template <guarantee G>
-  static constexpr bool keeps = context::facts.lost_by_whom(G) == mistake::none;
+  static constexpr bool keeps = context::facts.keeps(G);
 
   /// Starts to work: opens files, starts threads. See run/run.hpp for what may be given.
   template <class... Options>

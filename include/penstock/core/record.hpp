@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 
 #include <concepts>
@@ -11,6 +12,27 @@
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct no_such_field {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: no field of that name reaches this stage; reached_by<...> beside this line "
+                  "shows the fields that do");
+  }
+};
+struct field_twice {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
+  }
+};
+
+}  // namespace mistakes
 
 /// One field of a record: a name (as a type) and the value's type. Written `field<"jpg", T>`.
 template <class Name, class T>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
@@ -10,14 +12,14 @@
 #include <penstock/order/world.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /// What a run picks out of a plan: which stages are which, and where they stand.
 namespace penstock::inline v0_1 {
@@ -78,21 +80,29 @@ struct bad_samples_of<Stages, true> {
   using type = type_at<parts_in<Stages>::template place<bad_samples_tag>, Stages>;
 };
 
-template <class Stage>
-inline constexpr bool stage_wants_places = requires { requires Stage::wants_places; };
 template <class Orders>
 inline constexpr bool any_wants_places = false;
 template <class... Stages>
-inline constexpr bool any_wants_places<pack<Stages...>> = (stage_wants_places<Stages> || ...);
+inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
+
+/// A source in words, as a state holds them: a list of files may be long.
+[[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
+
+/// A stage that counts in the fingerprint of the sequence, and says with what.
+template <class Stage>
+concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
+/// A stage that counts there with its name, since it chooses or makes samples.
+template <class Stage>
+concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
 template <class Stage>
 std::string text_of_stage(const Stage& stage) {
-  if constexpr (requires { stage.describe(); })
+  if constexpr (described_part<Stage>)
     return stage.describe();
-  else if constexpr (requires { Stage::stage_name; })
+  else if constexpr (named_part<Stage>)
     return std::string(Stage::stage_name);
   else
     return "stage";
@@ -121,17 +131,24 @@ struct plan_parts {
   static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
 };
 
-/// The order chain from the last order stage before batch and deciders to the source.
+/// The order chain from the last order stage before batch and deciders to the source; an empty one over a
+/// forward source.
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
-  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
-  order_input in{p.source().size(), p.source().starts()};
-  if constexpr (detail::any_wants_places<decltype(orders)> &&
-                !detail::source_renumbers<std::remove_cvref_t<decltype(p.source())>>)
-    in.places.reset(new source_places(p.source().fingerprint(), in.size));
-  return detail::chain_of_orders(std::move(in), orders);
+  if constexpr (parts::forward) {
+    return order_chain<>({}, {});
+  } else {
+    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+    order_input in{p.source().size(), p.source().starts()};
+    if constexpr (detail::any_wants_places<decltype(orders)> &&
+                  !renumbering_source<typename Plan::source_type>)
+      in.places.reset(new source_places(p.source().fingerprint(), in.size));
+    return detail::chain_of_orders(std::move(in), orders);
+  }
 }
+template <class Plan>
+using sample_orders_of = decltype(make_sample_orders(std::declval<const Plan&>()));
 
 /// The world that a plan's `shard` recorded.
 template <class Plan>
@@ -154,8 +171,8 @@ run_options options_of(const Plan& p) {
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       const auto& stage = detail::at<I>(p.stages());
       if constexpr (part_of_kind<decltype(stage), annotation_tag>) stage.apply(options, I > in::batch);
-      if constexpr (part_of_kind<decltype(stage), order_tag> && requires { stage.seed; }) {
-        if (!seeded) first_seed = static_cast<std::uint64_t>(stage.seed);
+      if constexpr (part_of_kind<decltype(stage), order_tag> && seeding_part<decltype(stage)>) {
+        if (!seeded) first_seed = stage.plan_seed();
         seeded = true;
       }
     };
@@ -172,13 +189,13 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   class fingerprint h;
   const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (requires { stage.fingerprint(h); })
+    if constexpr (detail::fingerprinted_stage<Stage>)
       stage.fingerprint(h);
-    else if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>)
+    else if constexpr (detail::choosing_stage<Stage>)
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  if constexpr (requires { p.source().sequence_fingerprint(); }) h.add(p.source().sequence_fingerprint());
+  if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
   // Where shard stands is part of the order only where ranks mix or choose among their own.
   using parts = plan_parts<Plan>;
@@ -195,66 +212,39 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
 
 /// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
 template <class Plan>
-std::string sequence_text(const Plan& p) {
+std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
-  std::string words = p.source().describe();
-  constexpr std::size_t most = 1000;  // a list of files may be long
-  if (words.size() > most) words = words.substr(0, most) + "...";
-  if constexpr (requires { p.source().sequence_text(); })
-    words += " | " + p.source().sequence_text().substr(0, most);
-  class fingerprint h;
+  std::vector<std::string> words{detail::word_of_data(p.source().describe())};
+  if constexpr (ordered_source_in_words<typename Plan::source_type>)
+    words.push_back(detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) words += " | shard";
+      if (deals_early) words.emplace_back("shard");
     } else if constexpr (part_of_kind<Stage, batch_tag>) {
-      detail::append(words, {" | batch of ", stage.global_size(world_of(p).size), " in all, tail ",
-                             to_string(stage.at_end)});
-    } else if constexpr (requires { stage.fingerprint(h); } || part_of_kind<Stage, decider_tag> ||
-                         part_of_kind<Stage, expander_tag>) {
-      words += " | " + text_of_stage(stage);
+      words.push_back(detail::text(
+          {"batch of ", stage.global_size(world_of(p).size), " in all, tail ", to_string(stage.at_end)}));
+    } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
+      words.push_back(detail::as_utf8(text_of_stage(stage)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  detail::append(words, {" | seed(", *options_of(p).seed, ')'});
+  words.push_back(detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
 
 namespace detail {
 
-/// Where the first stage of a text of `sequence_text` ends. A joint has the stages of its sources in
-/// brackets;
-/// where those do not close, since a long text was cut, the first stage ends where any does.
-[[nodiscard, gnu::cold]] inline std::size_t end_of_stage(std::string_view words) noexcept {
-  int open = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    open += words[i] == '(' ? 1 : words[i] == ')' ? -1 : 0;
-    if (open == 0 && words.substr(i, 3) == " | ") return i;
-  }
-  return open == 0 ? words.size() : std::min(words.find(" | "), words.size());
-}
-
-/// Where two texts of `sequence_text` part: "it has X where this plan has Y". The same data may be called
+/// Where two lists of `sequence_words` part: "it has X where this plan has Y". The same data may be called
 /// otherwise.
-[[gnu::cold, gnu::noinline]] inline std::string first_difference(std::string_view theirs,
-                                                                 std::string_view ours, bool same_data) {
-  const auto cut = [](std::string_view& rest) {
-    const std::size_t end = end_of_stage(rest);
-    const std::string_view word = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 3, rest.size()));
-    return word;
-  };
-  if (same_data) cut(theirs), cut(ours);
-  while (!theirs.empty() || !ours.empty()) {
-    const std::string_view there = cut(theirs), here = cut(ours);
-    if (there != here)
-      return text({"it has ", there.empty() ? "no more stages" : there, " where this plan has ",
-                   here.empty() ? "no more" : here});
-  }
-  return {};
-}
+[[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
+                                                      std::span<const std::string> ours, bool same_data);
 
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/parts.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <penstock/core/position.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 
@@ -62,6 +63,16 @@ template <class Reader>
 concept takes_hints = requires(const Reader& r) {
   r.will_need(std::uint64_t{});
 } || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+
+/// Whether a reader knows how many bytes a sample has in the mean.
+template <class Reader>
+concept knows_bytes_per_sample = requires(const Reader& r) {
+  { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
+};
+
+/// Whether a reader can fetch the memory of a sample ahead of its turn.
+template <class Reader>
+concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
 /// Tells a reader that a sample is read soon; nothing where it does not ask.
 template <class Reader>

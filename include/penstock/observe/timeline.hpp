@@ -25,7 +25,7 @@ class recorded_run;
 /// An annotation: `loader | trace`. Per worker: grains that it evaluated, with their batch and range of
 /// positions, within them the source and each stage for the first sample, and its waits for room and for a
 /// forward source. Of the consumer: its waits, copies to a device, and from when to when a batch was held.
-/// Copies of a `timeline` share what is recorded, and a plan without one has no code for it.
+/// Copies of a `timeline` share what is recorded, and a run without one looks at an empty list once a block.
 /// Cost: some 100 ns for an event, a clock per stage for one sample in a grain; 72 bytes an event, kept in a
 /// ring per thread, so that the latest are there; those dropped are counted. Recorded runs outlive their
 /// runs; the latest `runs` are kept. Threads: any may write while runs work.

@@ -192,8 +192,8 @@ class order_chain {
   /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
   [[nodiscard]] std::uint64_t lanes() const {
     std::uint64_t found = 1;
-    const auto look = [&found](const auto& stage) {
-      if constexpr (requires { stage.lanes(); }) found = stage.lanes();
+    const auto look = [&found]<class Order>(const Order& stage) {
+      if constexpr (lane_setting<Order>) found = stage.lanes();
     };
     orders_.apply([&look](const auto&... stages) { (look(stages), ...); });
     return found;
@@ -259,9 +259,10 @@ class order_chain {
   void rebind_level(binding& reused, position_range after) const {
     if constexpr (Left != 0) {
       const auto& stage = detail::at<Left - 1>(orders_);
+      using stage_type = std::remove_cvref_t<decltype(stage)>;
       detail::at<Left - 1>(reused.levels_).rebind(stage, after.first.epoch, after.last.epoch);
       if constexpr (Left != 1) {
-        if constexpr (requires { stage.reach(after); }) {
+        if constexpr (reaching<stage_type>) {
           after = stage.reach(after);
         } else {
           after.first.index = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 
@@ -10,6 +11,29 @@
 #include <string_view>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct two_shards {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard after shard; positions are global and the world is recorded once, "
+                  "remove one of them");
+  }
+};
+struct shard_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard after batch; batches are cut for this rank, write shard(rank, world) "
+                  "before batch(n)");
+  }
+};
+
+}  // namespace mistakes
 
 /// An option of `shard`: groups of `ranks` consecutive ranks get the same batches.
 ///
@@ -34,6 +58,16 @@ struct shard_stage {
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
   void fingerprint(Hash&) const {}
+
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.sharded)
+      return mistakes::two_shards{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::shard_after_batch{};
+    else
+      return mistakes::none{};
+  }
 
   world part;
 };

@@ -60,10 +60,21 @@ concept indexed_source =
       r.evaluate(p, w, any_sink{});
     };
 
-namespace detail {
+/// A source whose number i is another sample in another epoch, or depends on more than the data: it says
+/// `static constexpr bool renumbers = true`.
 template <class S>
-inline constexpr bool source_renumbers = requires { requires S::renumbers; };
-}  // namespace detail
+concept renumbering_source = requires { requires S::renumbers; };
+
+/// A source with an order of its own: `sequence_fingerprint()`.
+template <class S>
+concept ordered_source = requires(const S& s) {
+  { s.sequence_fingerprint() } -> std::same_as<std::uint64_t>;
+};
+/// A source that says its order in words: `sequence_text()`.
+template <class S>
+concept ordered_source_in_words = ordered_source<S> && requires(const S& s) {
+  { s.sequence_text() } -> std::convertible_to<std::string>;
+};
 
 /// A source that can only be read from its beginning, by one thread at a time. One whose `seekable` is true
 /// can be resumed.

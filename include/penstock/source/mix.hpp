@@ -11,7 +11,6 @@
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
-#include <penstock/source/detail/plan_reader.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -122,74 +121,96 @@ class mix_source {
   std::string how_;
 };
 
+namespace mistakes {
+
+struct mix_without_weights {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix begins with what each source gives: weights{...}, weight_schedule{...}, "
+                  "proportions{...}, repeats{...} or choose{...}, and then the sources");
+  }
+};
+struct mix_list_and_more {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a std::vector is all the sources of a mix, and only a stopping policy, "
+                  "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
+  }
+};
+struct mix_option_twice {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix takes one stopping policy, one samples_per_epoch(n) and one seed(n), and "
+                  "one of them is there twice; write one");
+  }
+};
+
+}  // namespace mistakes
+
 namespace detail {
 
 template <class T>
-consteval bool is_mixing_option() {
-  return std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || names_a_seed<T>();
-}
+inline constexpr bool is_mixing_option =
+    std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
 /// The plans among the arguments of a joint: all but its options.
 template <class T>
 [[nodiscard]] auto plans_among(const T& x) {
-  if constexpr (is_mixing_option<T>())
+  if constexpr (is_mixing_option<T>)
     return pack<>{};
   else
     return make_pack(as_plan(x));
 }
 /// An option that is there twice would be read once.
 template <class... Ts>
-consteval mistake wrong_options() {
-  constexpr int policies = (0 + ... + int{std::is_same_v<Ts, stopping>});
-  constexpr int lengths = (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>});
-  constexpr int seeds = (0 + ... + int{names_a_seed<Ts>()});
-  return policies > 1 || lengths > 1 || seeds > 1 ? mistake::mix_option_twice : mistake::none;
-}
+inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
+                                                (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>}) > 1 ||
+                                                (0 + ... + int{seed_annotation<Ts>}) > 1;
 template <class... Ts>
-consteval mistake wrong_among() {
-  mistake found = mistake::none;
-  std::size_t sources = 0;
-  const auto look = [&]<class T>(const T*) {
-    if constexpr (!is_mixing_option<T>()) {
-      ++sources;
-      if (found == mistake::none) found = wrong_to_join<T>();
-    }
-  };
-  (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : wrong_options<Ts...>();
-}
-/// The same where the sources are a list: only options stand beside it.
+using wrong_options =
+    std::conditional_t<repeats_a_mixing_option<Ts...>, mistakes::mix_option_twice, mistakes::none>;
+/// The mistake among the arguments of a mix, and where the sources are a list: only options stand beside it.
+template <class... Ts>
+struct wrong_mix
+    : first_mistake<typename wrong_join_of_packs<pack<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
+                    wrong_options<Ts...>> {};
 template <class Source, class... Options>
-consteval mistake wrong_beside_list() {
-  constexpr mistake wrong = wrong_to_join<Source>();
-  if (wrong != mistake::none) return wrong;
-  return (is_mixing_option<Options>() && ...) ? wrong_options<Options...>() : mistake::mix_list_and_more;
-}
+struct wrong_list_mix
+    : first_mistake<
+          decltype(wrong_to_join<Source>()),
+          std::conditional_t<(is_mixing_option<Options> && ...), mistakes::none, mistakes::mix_list_and_more>,
+          wrong_options<Options...>> {};
 
 inline void take_option(mixing_options& options, stopping policy) { options.stop = policy; }
 inline void take_option(mixing_options& options, samples_per_epoch n) { options.samples = n.count; }
 template <class T>
 void take_option(mixing_options& options, const T& x) {
-  if constexpr (names_a_seed<T>()) options.seed = x.value;
+  if constexpr (seed_annotation<T>) options.seed = x.plan_seed();
 }
 
 struct mix_fn {
   template <class Rule, class... Args>
   [[nodiscard]] auto operator()(const Rule& rule, const Args&... args) const {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
       return ill_formed{};
     } else {
-      constexpr mistake wrong = wrong_among<Args...>();
-      if constexpr (wrong != mistake::none) {
-        explain<wrong>();
+      using wrong = typename wrong_mix<Args...>::type;
+      if constexpr (!is_right<wrong>) {
+        wrong::template explain<void>();
         return ill_formed{};
       } else {
         auto plans = join_all(plans_among(args)...);
         using facts = elements_of<decltype(plans)>;
         if constexpr (!facts::same) {
-          explain<mistake_if<!facts::same>(mistake::elements_differ), reached_by<typename facts::type>>();
+          mistakes::elements_differ::explain<reached_by<typename facts::type>>();
           return ill_formed{};
         } else {
           return make(joined(plans), rule, args...);
@@ -200,14 +221,14 @@ struct mix_fn {
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    constexpr mistake wrong = wrong_beside_list<T, Options...>();
+    using wrong = typename wrong_list_mix<T, Options...>::type;
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
-      explain<mistake_if<sizeof(Rule) != 0>(mistake::mix_without_weights)>();
+      mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
       return ill_formed{};
-    } else if constexpr (wrong != mistake::none) {
-      explain<wrong>();
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
       return ill_formed{};
     } else {
       return make(listed(sources), rule, options...);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/pipe.hpp>
@@ -9,9 +9,7 @@
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
-#include <penstock/source/detail/plan_reader.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +22,38 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct zip_needs_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip joins records, and one of these elements has no field names; give one "
+                  "name for each source, as in zip<\"image\", \"label\">(images, labels)");
+  }
+};
+struct zip_same_field {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip joins the fields of all its sources in one record, and two of them are "
+                  "called the same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+  }
+};
+struct zip_name_count {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: zip<...> takes one name for each source, or none where all elements are "
+                  "records");
+  }
+};
+
+}  // namespace mistakes
 
 /// Option of `zip`: as many samples as the shortest source has.
 struct shortest_option {};
@@ -66,6 +96,10 @@ struct record_of_packs<pack<Fields...>> {
 };
 template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+
+/// How many samples there are; sizes that differ are an error unless the shortest counts.
+[[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+                                                   bool to_the_shortest);
 
 /// The record that elements are joined to: all their fields, or one field each.
 template <class Names, class... Elements>
@@ -157,15 +191,7 @@ class zip_source {
   };
 
   zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
-    const std::vector<std::uint64_t> sizes = detail::sizes_of(plans_);
-    for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
-      if (sizes[k] != sizes[0]) {
-        throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
-                                     sizes[0], "; write zip(..., shortest) to end with the shortest"})
-            .in_stage(source_name);
-      }
-    }
-    size_ = *std::min_element(sizes.begin(), sizes.end());
+    size_ = detail::zipped_size(detail::sizes_of(plans_), to_the_shortest);
     plans_.each([this](std::size_t, const auto& p) {
       const order_input each = detail::output_of_orders(p);
       if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
@@ -193,38 +219,27 @@ namespace detail {
 template <class Names, class... Plans>
 [[nodiscard]] auto zip_plans(pack<Plans...> plans, bool to_the_shortest) {
   if constexpr (Names::size != 0 && Names::size != sizeof...(Plans)) {
-    explain<mistake_if<Names::size != 0>(mistake::zip_name_count)>();
+    mistakes::zip_name_count::explain<Names>();
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
-    explain<mistake_if<Names::size == 0>(mistake::zip_needs_names),
-            reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+    mistakes::zip_needs_names::explain<
+        reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
   } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
-    explain<mistake_if<sizeof...(Plans) != 0>(mistake::zip_same_field)>();
+    mistakes::zip_same_field::explain<Names>();
     return ill_formed{};
   } else {
     return zip_source<Names, Plans...>(joined_plans<Plans...>(std::move(plans)), to_the_shortest);
   }
 }
 template <class T>
+inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
+template <class T>
 [[nodiscard]] auto zipped_plan(const T& x) {
-  if constexpr (std::is_same_v<T, shortest_option>)
+  if constexpr (is_zip_option<T>)
     return pack<>{};
   else
     return make_pack(as_plan(x));
-}
-template <class... Ts>
-consteval mistake wrong_to_zip() {
-  mistake found = mistake::none;
-  std::size_t sources = 0;
-  const auto look = [&]<class T>(const T*) {
-    if constexpr (!std::is_same_v<T, shortest_option>) {
-      ++sources;
-      if (found == mistake::none) found = wrong_to_join<T>();
-    }
-  };
-  (look(static_cast<const Ts*>(nullptr)), ...);
-  return found != mistake::none ? found : sources == 0 ? mistake::joins_nothing : mistake::none;
 }
 
 }  // namespace detail
@@ -246,16 +261,22 @@ consteval mistake wrong_to_zip() {
 ///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
-  constexpr mistake wrong = detail::wrong_to_zip<Args...>();
+  using wrong =
+      typename detail::wrong_join_of_packs<pack<>,
+                                           detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
-  } else if constexpr (wrong != mistake::none) {
-    explain<wrong>();
+  } else if constexpr (!detail::is_right<wrong>) {
+    wrong::template explain<void>();
     return ill_formed{};
   } else {
     return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
-                                                      (std::is_same_v<Args, shortest_option> || ...));
+                                                      (detail::is_zip_option<Args> || ...));
   }
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/zip.ipp>
+#endif

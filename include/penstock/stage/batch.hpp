@@ -2,8 +2,7 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/order/tail.hpp>
@@ -15,6 +14,56 @@
 #include <type_traits>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct two_batches {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after batch; a pipeline cuts batches once, write one batch(n) with the "
+                  "size you want");
+  }
+};
+struct batch_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch after pin_and_copy; samples are collated before they are copied, write "
+                  "batch(n) | pin_and_copy");
+  }
+};
+struct discovered_without_collate {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch cannot stack values whose length is known only after decoding; write "
+                  "batch(n, ragged) or batch(n, pad_to_longest)");
+  }
+};
+struct open_sample_in_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch needs to know the fields of a sample; write fields<\"jpg\", \"cls\"> or "
+                  "decode<field<...>> before it");
+  }
+};
+struct not_batchable {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
+                  "reached_by<...> beside this line names; write map(f) before it");
+  }
+};
+
+}  // namespace mistakes
 
 namespace detail {
 
@@ -35,6 +84,12 @@ template <class... Options>
 inline constexpr bool repeats_an_option =
     (is_batch_option<Options> && ...) &&
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
+
+/// The size of a whole step, of all ranks together.
+[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
+[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+/// The size that was given, where a batch can have it.
+[[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
 
 template <class... Options>
 constexpr void check_batch_options() {
@@ -86,17 +141,7 @@ struct batch_stage {
 
   /// Samples of a whole global step, over all ranks. Throws where there would be none for some rank.
   [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
-    if (global && ranks > size) {
-      throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                   ranks, "; make it larger or use fewer ranks"})
-          .in_stage("batch");
-    }
-    if (!global && size > 0xffffffffu / ranks) {
-      throw error(errc::argument,
-                  {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-          .in_stage("batch");
-    }
-    return global ? size : size * ranks;
+    return detail::batch_size_of_all(size, global, ranks);
   }
   /// Samples of a rank's whole batch where samples are dealt in turn.
   [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
@@ -107,54 +152,54 @@ struct batch_stage {
   template <class Name>
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
-  [[nodiscard]] std::string describe() const {
-    return detail::text({(global ? "global_batch(" : "batch("), size, ", tail ",
-                         (at_end == tail::drop  ? "drop"
-                          : at_end == tail::pad ? "pad"
-                                                : "keep"),
-                         ")"});
-  }
+  [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("batch", at_end);
   }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
-    if constexpr (any_record<element> && !fields_found) return mistake::no_such_field;
-    constexpr mistake found = diagnose_element<element>();
-    return found == mistake::none && !fields_found ? mistake::no_such_field : found;
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && detail::is_right<decltype(diagnose_element<element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<element>();
   }
 
  private:
   template <class Name, class V>
-  static consteval mistake diagnose_field() {
+  static consteval auto diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none)
-      return open_sample<V> || owned_sample<V> ? mistake::open_sample_in_batch : mistake::not_batchable;
-    if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
-      return mistake::discovered_without_collate;
-    return mistake::none;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
+      return mistakes::discovered_without_collate{};
+    else
+      return mistakes::none{};
   }
   template <class V>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_field<void, V>();
   }
   template <any_record R>
-  static consteval mistake diagnose_element() {
+  static consteval auto diagnose_element() {
     return diagnose_fields<R>(std::make_index_sequence<R::size>{});
   }
   template <class R, std::size_t... Is>
-  static consteval mistake diagnose_fields(std::index_sequence<Is...>) {
-    mistake found = mistake::none;
-    ((found =
-          found != mistake::none
-              ? found
-              : diagnose_field<typename R::template field_at<Is>::name_type, std::tuple_element_t<Is, R>>()),
-     ...);
-    return found;
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return
+        typename detail::first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+                                                               std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 
@@ -188,18 +233,19 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 template <class... Options>
 [[nodiscard]] auto batch(std::uint64_t size, Options... options) {
   detail::check_batch_options<Options...>();
-  if (size == 0)
-    throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
-  return detail::build_batch(detail::batch_builder<>{size}, options...);
+  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size, "batch")}, options...);
 }
 
 /// A batch of `size` samples over all ranks, with the options of `batch`.
 template <class... Options>
 [[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
   detail::check_batch_options<Options...>();
-  if (size == 0)
-    throw error(errc::argument, "global_batch(0) holds no sample; give it at least 1").in_stage("batch");
-  return detail::build_batch(detail::batch_builder<>{size, tail::keep, true}, options...);
+  const std::uint64_t checked = detail::checked_batch_size(size, "global_batch");
+  return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/batch.ipp>
+#endif

@@ -18,6 +18,47 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct decode_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<> names no codec; write decode<zstd>, or decode<field<\"jpg\", jpeg>, "
+                  "...> for some fields");
+  }
+};
+struct codec_wants_bytes {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a codec wants bytes and gets a value that is decoded already; remove one "
+                  "decode, or use map(f)");
+  }
+};
+struct decode_which_field {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<Codec> on a record with several fields; say which, as in "
+                  "decode<field<\"name\", Codec>>");
+  }
+};
+struct not_a_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, "
+                  "scratch) const and codec_name");
+  }
+};
+
+}  // namespace mistakes
+
 namespace detail {
 
 template <class T>
@@ -37,14 +78,14 @@ decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
     return c.decode(in, scratch);
   } catch (error& e) {
-    e.in_stage("decode<" + std::string(C::codec_name) + ">");
+    e.in_stage(text({"decode<", C::codec_name, ">"}));
     throw;
   }
 }
 
 template <class C>
 bool codec_claims(std::string_view extension) {
-  if constexpr (requires { C::extensions; })
+  if constexpr (extension_codec<C>)
     return std::ranges::find(C::extensions, extension) != std::end(C::extensions);
   else
     return false;
@@ -139,43 +180,51 @@ struct decode_stage {
   }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (sizeof...(Codecs) == 0) {
-      return mistake::decode_nothing;
+      return mistakes::decode_nothing{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
-      return mistake::not_a_codec;
+      return mistakes::not_a_codec{};
     } else if constexpr (by_name &&
                          !detail::names_differ<
                              basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
-      return mistake::field_twice;
+      return mistakes::field_twice{};
     } else if constexpr (any_record<element>) {
       if constexpr (by_name) {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
-          return mistake::no_such_field;
+          return mistakes::no_such_field{};
         } else {
-          return (byte_element<std::tuple_element_t<
-                      element::template index_of<typename detail::field_codec<Codecs>::name_type>,
-                      element>> &&
-                  ...)
-                     ? mistake::none
-                     : mistake::codec_wants_bytes;
+          return wants_bytes<(
+              byte_element<std::tuple_element_t<
+                  element::template index_of<typename detail::field_codec<Codecs>::name_type>, element>> &&
+              ...)>();
         }
       } else if constexpr (element::size != 1 || sizeof...(Codecs) != 1) {
-        return mistake::decode_which_field;
+        return mistakes::decode_which_field{};
       } else {
-        return byte_element<std::tuple_element_t<0, element>> ? mistake::none : mistake::codec_wants_bytes;
+        return wants_bytes<byte_element<std::tuple_element_t<0, element>>>();
       }
     } else if constexpr (open_sample<element>) {
-      return by_name || sizeof...(Codecs) == 1 ? mistake::none : mistake::decode_which_field;
+      if constexpr (by_name || sizeof...(Codecs) == 1)
+        return mistakes::none{};
+      else
+        return mistakes::decode_which_field{};
     } else if constexpr (by_name || sizeof...(Codecs) != 1) {
-      return mistake::no_such_field;
+      return mistakes::no_such_field{};
     } else {
-      return byte_element<element> ? mistake::none : mistake::codec_wants_bytes;
+      return wants_bytes<byte_element<element>>();
     }
   }
 
  private:
+  template <bool Bytes>
+  static consteval auto wants_bytes() {
+    if constexpr (Bytes)
+      return mistakes::none{};
+    else
+      return mistakes::codec_wants_bytes{};
+  }
   template <class R, class Call, std::size_t... Is>
   constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename R::template field_at<Is>::name_type,

@@ -10,6 +10,20 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct enumerate_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: enumerate gives a sample's position and stands after filter or unbatch; move "
+                  "it before");
+  }
+};
+
+}  // namespace mistakes
+
 /// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements
 /// become a record of "index" and "value".
 ///
@@ -35,10 +49,13 @@ struct enumerate_stage {
     }
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    if constexpr (Context::facts.decided) return mistake::enumerate_after_decider;
-    if constexpr (has_field<typename Context::element, name_of<"index">>) return mistake::field_twice;
-    return mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.decided)
+      return mistakes::enumerate_after_decider{};
+    else if constexpr (has_field<typename Context::element, name_of<"index">>)
+      return mistakes::field_twice{};
+    else
+      return mistakes::none{};
   }
 };
 

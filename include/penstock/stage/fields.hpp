@@ -14,6 +14,20 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct fields_need_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: fields<...> chooses members by name and the element that reaches it has no "
+                  "names; drop it");
+  }
+};
+
+}  // namespace mistakes
+
 /// A member's name as a template argument of `fields`: alternatives with `;`, the first one names the field.
 template <std::size_t N>
 struct member_name {
@@ -45,6 +59,7 @@ template <class Blob>
 class optional_blob {
  public:
   using unfinished = void;
+  using blob_type = Blob;
   optional_blob() = default;
   explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
   [[nodiscard]] bool has_value() const noexcept { return there_; }
@@ -127,17 +142,16 @@ struct fields_stage {
     return text + ">";
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!any_record<element> && !open_sample<element>)
-      return mistake::fields_need_names;
+      return mistakes::fields_need_names{};
     else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
-      return mistake::field_twice;
-    else if constexpr (any_record<element>)
-      return (has_field<element, detail::member_name_type<Names>> && ...) ? mistake::none
-                                                                          : mistake::no_such_field;
+      return mistakes::field_twice{};
+    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
+      return mistakes::no_such_field{};
     else
-      return mistake::none;
+      return mistakes::none{};
   }
 
  private:

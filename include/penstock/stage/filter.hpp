@@ -10,6 +10,18 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct predicate_not_bool {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: filter's function must return bool");
+  }
+};
+
+}  // namespace mistakes
+
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
 /// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their
@@ -29,29 +41,23 @@ struct filter_stage {
 
   template <class V>
   static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
   constexpr bool keep(const V& value, const Call& c) const {
     return static_cast<bool>(detail::call_function(function, value, c));
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = const std::remove_cvref_t<typename Context::element>&;
-    constexpr mistake wrong = detail::diagnose_function<F, element>();
-    if constexpr (wrong == mistake::returns_nothing) {
-      return mistake::predicate_not_bool;
-    } else if constexpr (wrong != mistake::none) {
-      return wrong;
-    } else {
-      using argument = detail::argument_of<F, element>;
-      if constexpr (std::invocable<const F&, argument>) {
-        if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument>, bool>)
-          return mistake::predicate_not_bool;
-      } else if constexpr (!std::convertible_to<std::invoke_result_t<const F&, argument, rng&>, bool>) {
-        return mistake::predicate_not_bool;
-      }
-      return mistake::none;
-    }
+    using result = typename detail::function_check<F, element>::result;
+    using wrong = typename detail::function_check<F, element>::wrong;
+    if constexpr (!detail::is_right<wrong>)
+      return wrong{};
+    else if constexpr (std::convertible_to<result, bool>)
+      return mistakes::none{};
+    else
+      return mistakes::predicate_not_bool{};
   }
 };
 

@@ -13,6 +13,28 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct mutable_function {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the function would be shared by all workers and must be callable when const; "
+                  "remove `mutable` and take random numbers from an rng& second parameter");
+  }
+};
+struct returns_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map's function returns nothing; return the value that shall go on");
+  }
+};
+
+}  // namespace mistakes
+
 /// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage
 /// stands.
 struct key {
@@ -38,21 +60,35 @@ template <class F, class V>
 concept random_function =
     !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
+/// What a function gives for an element, or why it cannot be called with it.
 template <class F, class V>
-consteval mistake diagnose_function() {
+struct function_check {
   using argument = argument_of<F, V>;
-  if constexpr (std::invocable<const F&, argument>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument>>) return mistake::returns_nothing;
-    return mistake::none;
-  } else if constexpr (std::invocable<const F&, argument, rng&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<const F&, argument, rng&>>)
-      return mistake::returns_nothing;
-    return mistake::none;
-  } else if constexpr (std::invocable<F&, argument> || std::invocable<F&, argument, rng&>) {
-    return mistake::mutable_function;
-  } else {
-    return mistake::wrong_argument;
-  }
+  using result = void;
+  using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
+                                   mistakes::mutable_function, mistakes::wrong_argument>;
+};
+template <class F, class V>
+  requires std::invocable<const F&, argument_of<F, V>>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>>;
+  using wrong = mistakes::none;
+};
+template <class F, class V>
+  requires random_function<F, V>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>, rng&>;
+  using wrong = mistakes::none;
+};
+
+/// The mistake of a function that shall make a value of an element.
+template <class F, class V>
+consteval auto diagnose_function() {
+  using check = function_check<F, V>;
+  if constexpr (is_right<typename check::wrong> && std::is_void_v<typename check::result>)
+    return mistakes::returns_nothing{};
+  else
+    return typename check::wrong{};
 }
 
 /// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it
@@ -96,13 +132,14 @@ struct map_stage {
 
   template <class V>
   static constexpr bool draws = detail::random_function<F, V>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
   constexpr decltype(auto) apply(V&& value, const Call& c) const {
     return detail::call_function(function, std::forward<V>(value), c);
   }
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     return detail::diagnose_function<F, typename Context::element>();
   }
 };
@@ -121,6 +158,7 @@ struct map_field_stage {
   template <class R>
   static constexpr bool draws = detail::random_function<
       F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
@@ -131,10 +169,10 @@ struct map_field_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
 
   template <class Context>
-  static consteval mistake diagnose() {
+  static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
-      return mistake::no_such_field;
+      return mistakes::no_such_field{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }

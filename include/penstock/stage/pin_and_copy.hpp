@@ -11,6 +11,18 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct copy_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
+  }
+};
+
+}  // namespace mistakes
+
 /// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and
 /// nothing is copied;
 /// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch
@@ -30,6 +42,13 @@ struct pin_and_copy_stage {
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::copy_without_batch{};
   }
 };
 

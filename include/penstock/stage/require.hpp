@@ -5,8 +5,22 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct require_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require<> names no guarantee; write require<guarantee::elastic> or another");
+  }
+};
+
+}  // namespace mistakes
 
 /// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`.
 /// Does nothing at run time; where one is lost, the one error names the stage that lost it.
@@ -22,11 +36,14 @@ struct require_stage {
     return text + ">";
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    if constexpr (sizeof...(Gs) == 0) return mistake::require_nothing;
-    mistake found = mistake::none;
-    ((found = found != mistake::none ? found : Context::facts.lost_by_whom(Gs)), ...);
-    return found;
+  static consteval auto diagnose() {
+    if constexpr (sizeof...(Gs) == 0)
+      return mistakes::require_nothing{};
+    else if constexpr ((Context::facts.keeps(Gs) && ...))
+      return mistakes::none{};
+    else
+      return typename detail::first_mistake<
+          std::conditional_t<Context::facts.keeps(Gs), mistakes::none, mistakes::not_kept<Gs>>...>::type{};
   }
 };
 

@@ -19,6 +19,7 @@ struct seed_stage {
   std::uint64_t value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return value; }
   [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 

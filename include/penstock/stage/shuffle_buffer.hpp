@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -11,6 +11,38 @@
 #include <string_view>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct cursor_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
+  }
+};
+struct cursor_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer after filter or unbatch would hold decoded samples; move it "
+                  "before them");
+  }
+};
+struct lost_by_shuffle_buffer {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
+                  "shard also elastic, over a forward source resumable); use shuffle(seed, window(w)), or "
+                  "put shuffle_buffer before shard");
+  }
+};
+
+}  // namespace mistakes
 
 /// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and
 /// the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
@@ -27,7 +59,7 @@ namespace penstock::inline v0_1 {
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";
-  static constexpr mistake blame = mistake::lost_by_shuffle_buffer;
+  using blame = mistakes::lost_by_shuffle_buffer;
 
   std::uint64_t capacity = 1;
   std::uint64_t seed = 0;
@@ -45,13 +77,23 @@ struct shuffle_buffer_stage {
   void fingerprint(Hash& h) const {
     h.add("shuffle_buffer", capacity, seed);
   }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::cursor_after_batch{};
+    else if constexpr (Context::facts.cursor)
+      return mistakes::order_after_cursor{};
+    else if constexpr (Context::facts.decided)
+      return mistakes::cursor_after_decider{};
+    else
+      return mistakes::none{};
+  }
 };
 
-[[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
-  if (capacity == 0)
-    throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
-        .in_stage("shuffle_buffer");
-  return {capacity, seed};
-}
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/shuffle_buffer.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -10,6 +10,18 @@
 #include <string_view>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct steps_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");
+  }
+};
+
+}  // namespace mistakes
 
 /// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
 ///
@@ -27,13 +39,19 @@ struct steps_stage {
   void fingerprint(Hash& h) const {
     h.add("steps", count);
   }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::steps_without_batch{};
+  }
 };
 
-[[nodiscard]] inline steps_stage steps(std::uint64_t count) {
-  if (count == 0)
-    throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
-        .in_stage("steps");
-  return {count};
-}
+[[nodiscard]] steps_stage steps(std::uint64_t count);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/steps.ipp>
+#endif

@@ -13,6 +13,20 @@
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct not_expandable {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: unbatch needs a range, an array, or a record of such, and gets what "
+                  "reached_by<...> beside this line names");
+  }
+};
+
+}  // namespace mistakes
+
 namespace detail {
 
 template <class V>
@@ -85,8 +99,11 @@ struct unbatch_stage {
     }
   }
   template <class Context>
-  static consteval mistake diagnose() {
-    return std::is_void_v<output<typename Context::element>> ? mistake::not_expandable : mistake::none;
+  static consteval auto diagnose() {
+    if constexpr (std::is_void_v<output<typename Context::element>>)
+      return mistakes::not_expandable{};
+    else
+      return mistakes::none{};
   }
 };
 

@@ -38,13 +38,16 @@ std::string line_of(std::uint64_t seed, std::string name) {
   if (random.below(2) != 0) what.at_offset(random());
   ps::bad_slot slot{0, {random(), random()}, what};
   if (random.below(2) != 0) slot.substitute = ps::position{0, random()};
-  return ps::ledger_line(slot, ps::world{.rank = random(), .size = ~std::uint64_t{0}}, [&](ps::position) {
-    ps::sample_place place;
-    if (random.below(2) != 0) place.source = random();
-    place.key = maybe(name);
-    place.file = maybe("file of " + name);
-    return place;
-  });
+  const auto place = [&] {
+    ps::sample_place made;
+    if (random.below(2) != 0) made.source = random();
+    made.key = maybe(name);
+    made.file = maybe("file of " + name);
+    return made;
+  };
+  const ps::world part{.rank = random(), .size = ~std::uint64_t{0}};
+  const ps::sample_place mine = place();
+  return ps::ledger_line(slot, part, mine, slot.substitute ? place() : ps::sample_place());
 }
 
 }  // namespace
@@ -53,8 +56,8 @@ TEST_CASE("run/bad_entry: every line that a run writes is read") {
   ps::error what(ps::errc::format, "no\n\"array\"");
   what.in_stage("decode").in_file("a/b.tar").for_key("x\\y").at_offset(512);
   ps::bad_slot slot{0, {3, 17}, what};
-  const auto place = [](ps::position at) { return ps::sample_place{at.index + 100, "key", "file"}; };
-  const auto skipped = ps::bad_entry_from(ps::ledger_line(slot, {.rank = 2, .size = 4}, place));
+  const ps::sample_place mine{117, "key", "file"}, other{105, "key", "file"};
+  const auto skipped = ps::bad_entry_from(ps::ledger_line(slot, {.rank = 2, .size = 4}, mine, other));
   REQUIRE(skipped);
   const ps::bad_entry wanted{.rank = 2,
                              .epoch = 3,
@@ -68,7 +71,7 @@ TEST_CASE("run/bad_entry: every line that a run writes is read") {
                              .reason = "no\n\"array\""};
   CHECK(*skipped == wanted);
   slot.substitute = ps::position{3, 5};
-  const auto replaced = ps::bad_entry_from(ps::ledger_line(slot, {.rank = 2, .size = 4}, place));
+  const auto replaced = ps::bad_entry_from(ps::ledger_line(slot, {.rank = 2, .size = 4}, mine, other));
   REQUIRE(replaced);
   CHECK(replaced->substitute == ps::bad_entry::substitute_place{5, 105, "key", "file"});
 

@@ -3,7 +3,6 @@
 
 #include "support/bad_samples.hpp"
 #include "support/catch.hpp"
-#include "support/json.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fstream>
@@ -11,23 +10,6 @@
 #include <utility>
 
 namespace ps = penstock;
-
-TEST_CASE("run/bad_ledger: any bytes become a string of JSON") {
-  CHECK(ps::json_quoted("plain") == "\"plain\"");
-  CHECK(ps::json_quoted("a\"b\\c") == "\"a\\\"b\\\\c\"");
-  CHECK(ps::json_quoted(std::string("\n\t\0\x7f", 4)) == "\"\\u000a\\u0009\\u0000\\u007f\"");
-  CHECK(ps::json_quoted("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
-        "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
-  // Cut, overlong, a surrogate, beyond the last, a lone follower.
-  for (const std::string wrong : {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"}) {
-    std::string wanted = "\"";
-    for (std::size_t i = 0; i < wrong.size(); ++i) wanted += "\\ufffd";
-    CHECK(ps::json_quoted(wrong) == wanted + "\"");
-  }
-  std::string all;
-  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  CHECK_NOTHROW(penstock_test::json::parse(ps::json_quoted(all)));
-}
 
 TEST_CASE("run/bad_ledger: each rank has a name of its own") {
   CHECK(ps::ledger_name("bad.jsonl", 0, 1) == "bad.jsonl");

@@ -104,7 +104,7 @@ TEST_CASE("run/bad_tally: an elastic state that was merged has the mean of its r
 
 TEST_CASE("run/bad_tally: a line says all that is known") {
   const ps::world part(3, 4);
-  const auto bare = penstock_test::json::parse(ps::ledger_line(slot(7), part, nowhere));
+  const auto bare = penstock_test::json::parse(ps::ledger_line(slot(7), part, {}));
   CHECK(bare["rank"].number == 3);
   CHECK(bare["epoch"].number == 2);
   CHECK(bare["index"].number == 7);
@@ -117,9 +117,8 @@ TEST_CASE("run/bad_tally: a line says all that is known") {
   auto one = slot(7);
   one.what.in_stage("decode<\"x\">").in_file("f\x01").for_key("mine").at_offset(12);
   one.substitute = ps::position{2, 9};
-  const auto full = penstock_test::json::parse(ps::ledger_line(one, part, [](ps::position at) {
-    return ps::sample_place{at.index + 100, "k" + std::to_string(at.index), "file"};
-  }));
+  const auto full =
+      penstock_test::json::parse(ps::ledger_line(one, part, {107, "k7", "file"}, {109, "k9", "file"}));
   CHECK(full["source"].number == 107);
   CHECK(full["key"].text == "mine");
   CHECK(full["file"].text == "f\x01");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 
 #include <cstddef>
 #include <string>
@@ -10,28 +11,11 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The first bytes of a field as one readable word for a message: `"12x\n"`; longer ones end in "...".
-[[nodiscard]] inline std::string quoted(bytes_view bytes, std::size_t most = 20) {
-  constexpr char hex[] = "0123456789abcdef";
-  std::string text = "\"";
-  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
-    const auto c = std::to_integer<unsigned char>(b);
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += static_cast<char>(c);
-    } else if (c == '\n') {
-      text += "\\n";
-    } else if (c >= 0x20 && c < 0x7f) {
-      text += static_cast<char>(c);
-    } else {
-      text += "\\x";
-      text += hex[c >> 4];
-      text += hex[c & 15];
-    }
-  }
-  text += '"';
-  if (bytes.size() > most) text += "...";
-  return text;
-}
+[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/detail/quoted.ipp>
+#endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 
@@ -61,15 +63,7 @@ struct no_bad_slots {
 namespace detail {
 
 /// Another error of the same place.
-[[nodiscard, gnu::cold]] inline error error_like(const error& e, std::initializer_list<piece> message) {
-  error made(e.code(), message);
-  if (!e.stage().empty()) made.in_stage(e.stage());
-  if (!e.file().empty()) made.in_file(e.file());
-  if (!e.key().empty()) made.for_key(e.key());
-  if (e.offset()) made.at_offset(*e.offset());
-  if (e.at()) made.at_position(*e.at());
-  return made;
-}
+[[nodiscard, gnu::cold]] error error_like(const error& e, std::initializer_list<piece> message);
 
 }  // namespace detail
 
@@ -109,3 +103,7 @@ struct bad_is_replaced {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/bad/bad_slot.ipp>
+#endif

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/order/world.hpp>
 #include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -34,37 +31,9 @@ struct sample_place {
   return (bad * before - 1) / after + 1;
 }
 
-/// The line of a ledger for a bad sample. `place_of(position)` gives a `sample_place`.
-template <class PlaceOf>
-[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part, PlaceOf place_of) {
-  std::string line;
-  const auto place = [&](position at) {
-    const sample_place found = place_of(at);
-    detail::append(line, {"\"index\": ", at.index});
-    if (found.source) detail::append(line, {", \"source\": ", *found.source});
-    return found;
-  };
-  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
-  const sample_place mine = place(one.at);
-  const auto text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
-  };
-  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
-  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
-  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
-  text("stage", one.what.stage());
-  text("code", to_string(one.what.code()));
-  text("reason", one.what.message());
-  text("done", one.substitute ? "replaced" : "skipped");
-  if (one.substitute) {
-    line += ", \"substitute\": {";
-    const sample_place other = place(*one.substitute);
-    text("key", other.key);
-    text("file", other.file);
-    line += '}';
-  }
-  return line + '}';
-}
+/// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
+[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part,
+                                                 const sample_place& mine, const sample_place& other = {});
 
 /// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
 /// ledger.
@@ -72,36 +41,22 @@ template <class PlaceOf>
 ///
 /// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
 /// out, or `drop` them. Nothing is written or counted before.
-template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
-class bad_tally {
+class tolerant_tally {
  public:
-  bad_tally(const Plan& p, std::optional<std::uint64_t> samples) : part_(world_of(p)) {
-    const auto& policy = detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages());
-    most_ = policy.most.limit(samples);
-    policy_ = policy.describe();
-    // Replicas of a rank see the same bad samples: one of them writes them down.
-    if (part_.replica == 0 && !policy.path.empty())
-      ledger_ = bad_ledger(ledger_name(policy.path, part_.rank, part_.size));
-  }
+  /// `policy` is how errors call it; the ledger's `path` may be empty.
+  tolerant_tally(const world& part, std::string policy, std::uint64_t most, const std::string& path);
 
   /// Throws the error that says so where the budget is spent.
-  void see(std::uint64_t epoch, const bad_slot& one) {
-    const std::uint64_t before = count(epoch) + pending_.size();
-    if (before >= most_)
-      throw detail::error_like(one.what,
-                               {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
-                                " bad samples in epoch ", epoch, ", and this is number ", before + 1,
-                                "; mend the data or raise the budget: ", one.what.message()});
-    pending_.push_back(one);
-  }
+  void see(std::uint64_t epoch, const bad_slot& one);
+  /// `place_of(position)` gives a `sample_place`.
   template <class PlaceOf>
   void commit(std::uint64_t epoch, PlaceOf place_of) {
     if (pending_.empty()) return;
     if (ledger_)
-      for (const bad_slot& one : pending_) ledger_.write(ledger_line(one, part_, place_of));
-    for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
-    restore(epoch, count(epoch) + pending_.size());
-    pending_.clear();
+      for (const bad_slot& one : pending_)
+        ledger_.write(ledger_line(one, part_, place_of(one.at),
+                                  one.substitute ? place_of(*one.substitute) : sample_place()));
+    count_pending(epoch);
   }
   void drop() noexcept { pending_.clear(); }
   /// Whether there are some that were seen and not committed.
@@ -120,11 +75,27 @@ class bad_tally {
   }
 
  private:
+  void count_pending(std::uint64_t epoch);
+
   world part_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
   std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+};
+
+/// The tally of a plan.
+template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
+class bad_tally : public tolerant_tally {
+ public:
+  bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
+      : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
+                  samples) {}
+
+ private:
+  template <class Policy>
+  bad_tally(const world& part, const Policy& policy, std::optional<std::uint64_t> samples)
+      : tolerant_tally(part, policy.describe(), policy.most.limit(samples), policy.path) {}
 };
 
 /// Of a plan whose bad samples are fatal: nothing.
@@ -138,3 +109,7 @@ class bad_tally<Plan, false> {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/bad/bad_tally.ipp>
+#endif

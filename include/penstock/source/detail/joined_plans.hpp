@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
+#include <penstock/source/detail/joinable.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
 
 #include <cstddef>
@@ -17,7 +19,24 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct elements_differ {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix and concat give one kind of element, and the elements of these sources "
+                  "are of different types; make them the same with map(f) or fields<...>, see "
+                  "reached_by<...> beside this line");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
 
 template <std::size_t First, std::size_t Last, class F>
 constexpr void dispatch(std::size_t k, F&& f) {
@@ -32,9 +51,9 @@ constexpr void dispatch(std::size_t k, F&& f) {
   }
 }
 
-inline std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
-  return text({"source ", k, " of ", joint, " (", what, ")"});
-}
+/// How errors call one of the sources: "source 2 of mix (from(3 samples in memory))".
+[[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                    std::string_view what);
 
 /// What is asked of a plan to be joined, whichever it is.
 template <class Plan>
@@ -262,4 +281,10 @@ template <class T>
   return listed_plans<plan_for<T>>(std::move(plans));
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/joined_plans.ipp>
+#endif

@@ -3,104 +3,22 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/source/concepts.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
+/// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
-
-// ---- what may be joined
-
-/// A mistake whose sentence depends on what a template is given, so that it comes when it is made.
-template <bool There>
-consteval mistake mistake_if(mistake wrong) {
-  return There ? wrong : mistake::none;
-}
-
-/// Whether T is `seed(n)`.
-template <class T>
-consteval bool names_a_seed() {
-  if constexpr (part_of_kind<T, annotation_tag>)
-    return std::string_view(std::remove_cvref_t<T>::stage_name) == "seed";
-  else
-    return false;
-}
-
-template <class... Stages>
-consteval bool annotates(const pack<Stages...>*) {
-  return ((part_of_kind<Stages, annotation_tag> && !names_a_seed<Stages>()) || ...);
-}
-
-/// Why T cannot be one of the sources that are joined.
-template <class T>
-consteval mistake wrong_to_join() {
-  if constexpr (!begun<T>) {
-    return mistake::joins_no_source;
-  } else {
-    constexpr chain_facts f = plan_context<T>::type::facts;
-    if (f.batched) return mistake::joins_batched;
-    if (f.sharded) return mistake::joins_sharded;
-    if (f.cursor) return mistake::joins_cursor;
-    if (f.decided) return mistake::joins_decider;
-    if (f.forward) return mistake::joins_forward;
-    if (f.bad_samples) return mistake::joins_bad_samples;
-    if constexpr (part_of_kind<T, plan_tag>) {
-      if (annotates(static_cast<const typename T::stages_type*>(nullptr))) return mistake::joins_annotation;
-    }
-    return mistake::none;
-  }
-}
-template <class... Ts>
-consteval mistake first_wrong_to_join() {
-  mistake found = sizeof...(Ts) == 0 ? mistake::joins_nothing : mistake::none;
-  ((found = found == mistake::none ? wrong_to_join<Ts>() : found), ...);
-  return found;
-}
-
-template <class T>
-[[nodiscard]] auto as_plan(const T& x) {
-  if constexpr (part_of_kind<T, plan_tag>)
-    return x;
-  else
-    return plan<T>(x);
-}
-template <class T>
-using plan_for = decltype(as_plan(std::declval<const T&>()));
-
-/// What the joined source loses: what any of them has lost.
-template <class... Plans>
-consteval guarantee_set lost_by_joined() {
-  guarantee_set lost;
-  const auto look = [&lost](const chain_facts& f) {
-    for (const guarantee g : all_guarantees)
-      if (f.lost_by_whom(g) != mistake::none) lost = lost.with(guarantee_set(g));
-  };
-  (look(Plans::context::facts), ...);
-  return lost;
-}
-
-/// Whether a number stands for another sample in another epoch, or for one that depends on more than the
-/// data.
-template <class Source, class... Stages>
-consteval bool renumbers(const plan<Source, Stages...>*) {
-  return source_renumbers<Source> || (part_of_kind<Stages, order_tag> || ...);
-}
-template <class Plan>
-inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
-
-// ---- reading a plan's samples by position
 
 /// The innermost node of a joined plan's chain: the place in its source was computed before.
 template <class Reader>
@@ -204,7 +122,7 @@ class plan_reader {
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool knows_bytes = requires(const source_reader& r) { r.bytes_per_sample(); };
+  static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
   /// `name` is how errors call it: "source 2 of mix".

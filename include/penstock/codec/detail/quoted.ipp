@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/detail/quoted.hpp>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string text = "\"";
+  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
+    const auto c = std::to_integer<unsigned char>(b);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += static_cast<char>(c);
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c >= 0x20 && c < 0x7f) {
+      text += static_cast<char>(c);
+    } else {
+      text += "\\x";
+      text += hex[c >> 4];
+      text += hex[c & 15];
+    }
+  }
+  text += '"';
+  if (bytes.size() > most) text += "...";
+  return text;
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/bad/bad_slot.hpp>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> message) {
+  error made(e.code(), message);
+  if (!e.stage().empty()) made.in_stage(e.stage());
+  if (!e.file().empty()) made.in_file(e.file());
+  if (!e.key().empty()) made.for_key(e.key());
+  if (e.offset()) made.at_offset(*e.offset());
+  if (e.at()) made.at_position(*e.at());
+  return made;
+}
+
+}  // namespace penstock::inline v0_1::detail

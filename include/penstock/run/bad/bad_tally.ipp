@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/bad/bad_tally.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/flat_json.hpp>
+#include <penstock/core/message.hpp>
+
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, const sample_place& mine,
+                                        const sample_place& other) {
+  std::string line;
+  const auto place = [&](position at, const sample_place& found) {
+    detail::append(line, {"\"index\": ", at.index});
+    if (found.source) detail::append(line, {", \"source\": ", *found.source});
+  };
+  const auto text = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+  };
+  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
+  place(one.at, mine);
+  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
+  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
+  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
+  text("stage", one.what.stage());
+  text("code", to_string(one.what.code()));
+  text("reason", one.what.message());
+  text("done", one.substitute ? "replaced" : "skipped");
+  if (one.substitute) {
+    line += ", \"substitute\": {";
+    place(*one.substitute, other);
+    text("key", other.key);
+    text("file", other.file);
+    line += '}';
+  }
+  return line + '}';
+}
+
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& part, std::string policy, std::uint64_t most,
+                                               const std::string& path)
+    : part_(part), policy_(std::move(policy)), most_(most) {
+  // Replicas of a rank see the same bad samples: one of them writes them down.
+  if (part_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, part_.rank, part_.size));
+}
+PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
+  const std::uint64_t before = count(epoch) + pending_.size();
+  if (before >= most_)
+    throw detail::error_like(one.what, {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
+                                        " bad samples in epoch ", epoch, ", and this is number ", before + 1,
+                                        "; mend the data or raise the budget: ", one.what.message()});
+  pending_.push_back(one);
+}
+PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
+  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+  restore(epoch, count(epoch) + pending_.size());
+  pending_.clear();
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/detail/opening.hpp>
+
+#include <cstddef>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_state(std::initializer_list<piece> why) {
+  throw error(errc::state, {"this state cannot be continued here: ", text(why)});
+}
+
+PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine, const state_needs& needs) {
+  const bool is_merged = !given.ranks.empty();
+  if (is_merged && given.ranks.size() != given.world)
+    refuse_state({"it was merged of ", given.ranks.size(), " ranks and says ", given.world});
+  const bool fits = given.world == mine.world;
+  const state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
+  if (s.version != state::current_version) refuse_state({"it is of version ", s.version});
+  if (!needs.resumable) refuse_state({"the source can only be read forward and cannot go to a place"});
+  const std::string difference = first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
+  if (s.dataset != mine.dataset) {
+    refuse_state(
+        {"it is of another dataset: ",
+         difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
+  }
+  if (s.sequence != mine.sequence) {
+    const std::string other =
+        difference.empty() ? first_difference(given.plan, mine.plan, false) : difference;
+    refuse_state({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
+  }
+  if (!needs.elastic && (!fits || s.rank != mine.rank)) {
+    refuse_state({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
+                  s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
+                  ", and the plan is not elastic"});
+  }
+  if (!needs.batched && s.bad != 0 && (!fits || s.rank != mine.rank))
+    refuse_state({"it is of another ", fits ? "rank" : "number of ranks",
+                  ", and bad samples were left out of a loop without batches"});
+  if (s.rank >= s.world) refuse_state({"it is of rank ", s.rank, " of ", s.world});
+  if (needs.batched && (needs.global ? s.world > needs.step_size : needs.step_size % s.world != 0))
+    refuse_state({needs.global ? "it is of more ranks than the global batch has samples"
+                               : "its number of ranks does not divide the global batch"});
+  if (s.epoch >> 63 != 0) refuse_state({"there is no epoch ", s.epoch});
+  return s;
+}
+
+}  // namespace penstock::inline v0_1::detail

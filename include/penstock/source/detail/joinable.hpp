@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/plan.hpp>
+#include <penstock/source/concepts.hpp>
+
+#include <type_traits>
+
+/// What may be one of the sources that `mix`, `zip` and `concat` join.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct joins_no_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix, zip and concat join sources, and sources with stages, and get something "
+                  "else; wrap a container in from(...)");
+  }
+};
+struct joins_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: mix, zip and concat compute with positions, and one of these sources can only "
+                  "be read forward; use a source with an index");
+  }
+};
+struct joins_sharded {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
+                  "world) once, behind it");
+  }
+};
+struct joins_batched {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+  }
+};
+struct joins_cursor {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
+                  "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+  }
+};
+struct joins_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
+                  "there are; write it behind");
+  }
+};
+struct joins_annotation {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
+                  "prefetch, memory and the like speak of the whole run, write them behind it");
+  }
+};
+struct joins_bad_samples {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
+                  "whole run, write it behind them");
+  }
+};
+struct joins_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class... Stages>
+consteval bool annotates(const pack<Stages...>*) {
+  return ((part_of_kind<Stages, annotation_tag> && !seed_annotation<Stages>) || ...);
+}
+template <class T>
+inline constexpr bool annotates_a_run = false;
+template <part_of_kind<plan_tag> T>
+inline constexpr bool annotates_a_run<T> = annotates(static_cast<const typename T::stages_type*>(nullptr));
+
+/// Why T cannot be one of the sources that are joined.
+template <class T>
+consteval auto wrong_to_join() {
+  if constexpr (!begun<T>) {
+    return mistakes::joins_no_source{};
+  } else {
+    constexpr chain_facts f = plan_context<T>::type::facts;
+    if constexpr (f.batched)
+      return mistakes::joins_batched{};
+    else if constexpr (f.sharded)
+      return mistakes::joins_sharded{};
+    else if constexpr (f.cursor)
+      return mistakes::joins_cursor{};
+    else if constexpr (f.decided)
+      return mistakes::joins_decider{};
+    else if constexpr (f.forward)
+      return mistakes::joins_forward{};
+    else if constexpr (f.bad_samples)
+      return mistakes::joins_bad_samples{};
+    else if constexpr (annotates_a_run<T>)
+      return mistakes::joins_annotation{};
+    else
+      return mistakes::none{};
+  }
+}
+/// The first mistake among the sources to be joined.
+template <class... Ts>
+struct wrong_join : first_mistake<decltype(wrong_to_join<Ts>())...> {};
+template <>
+struct wrong_join<> {
+  using type = mistakes::joins_nothing;
+};
+/// The mistake among the sources in packs: those of a joint's arguments, its options left out.
+template <class... Packs>
+struct wrong_join_of_packs;
+template <class... Ts>
+struct wrong_join_of_packs<pack<Ts...>> : wrong_join<Ts...> {};
+template <class... Ts, class... Us, class... Rest>
+struct wrong_join_of_packs<pack<Ts...>, pack<Us...>, Rest...>
+    : wrong_join_of_packs<pack<Ts..., Us...>, Rest...> {};
+template <bool IsOption, class T>
+using pack_unless = std::conditional_t<IsOption, pack<>, pack<T>>;
+
+template <class T>
+[[nodiscard]] auto as_plan(const T& x) {
+  if constexpr (part_of_kind<T, plan_tag>)
+    return x;
+  else
+    return plan<T>(x);
+}
+template <class T>
+using plan_for = decltype(as_plan(std::declval<const T&>()));
+
+/// What the joined source loses: what any of them has lost.
+template <class... Plans>
+consteval guarantee_set lost_by_joined() {
+  guarantee_set lost;
+  ((lost = lost.with(Plans::context::facts.lost)), ...);
+  return lost;
+}
+
+/// Whether a number stands for another sample in another epoch, or for one that depends on more than the
+/// data.
+template <class Source, class... Stages>
+consteval bool renumbers(const plan<Source, Stages...>*) {
+  return renumbering_source<Source> || (part_of_kind<Stages, order_tag> || ...);
+}
+template <class Plan>
+inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullptr));
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
