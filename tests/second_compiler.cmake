@@ -59,8 +59,9 @@ file(CONFIGURE OUTPUT ${precompiled} CONTENT
 add_test(NAME ${second_name}/precompiled
          COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes} -x c++-header ${precompiled} -o
                  ${precompiled}.pch)
-set_tests_properties(${second_name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
-                                                           FIXTURES_SETUP second_compiler_precompiled)
+set_tests_properties(
+  ${second_name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
+                                       FIXTURES_SETUP second_compiler_precompiled)
 set(all_headers_file ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp)
 foreach(file IN LISTS absolute_test_files sources all_headers_file)
   string(REPLACE ${PROJECT_BINARY_DIR}/ "" short ${file})
