@@ -57,8 +57,8 @@ set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/second_compiler.hpp)
 file(CONFIGURE OUTPUT ${precompiled} CONTENT
      "#pragma once\n#include \"support/precompiled.hpp\"\n#include <penstock/all.hpp>\n" @ONLY)
 add_test(NAME ${second_name}/precompiled
-         COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes} -x c++-header ${precompiled} -o
-                 ${precompiled}.pch)
+         COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes} -x c++-header ${precompiled}
+                 -o ${precompiled}.pch)
 set_tests_properties(
   ${second_name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
                                        FIXTURES_SETUP second_compiler_precompiled)
