@@ -5,6 +5,9 @@
 Without it must compile. With it there must be one error whose line holds the sentence that the file's
 `// expect: <sentence>` states, in at most 15 lines of output from GCC and 20 from Clang: as much as a reader
 takes in at once. What needs a flag to be wrong says `// wrong with: <flags>`.
+
+--precompile writes a precompiled header of the whole library; with --precompiled the first of the two compilations
+uses it. The second one does not: where its output goes through headers, these are the ones that a user includes.
 """
 
 import argparse
@@ -18,25 +21,44 @@ FLAGS = re.compile(r"^// wrong with: (.+?)\s*$", re.MULTILINE)
 EXPECT = re.compile(r"^// expect: (.+?)\s*$", re.MULTILINE)
 
 
+def is_clang(compiler):
+    return "clang" in pathlib.Path(compiler).name
+
+
+def precompile(compiler, includes, header, defines):
+    """Writes the header, of all that the library has, and what the compiler makes of it."""
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text("#pragma once\n#include <penstock/all.hpp>\n", encoding="utf-8")
+    made = header.with_suffix(".hpp.pch" if is_clang(compiler) else ".hpp.gch")
+    command = [compiler, "-std=c++20", *(f"-I{include}" for include in includes), *(f"-D{name}" for name in defines)]
+    subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(made)], check=True)
+
+
+def using(compiler, header):
+    return ["-include-pch", f"{header}.pch"] if is_clang(compiler) else ["-include", str(header)]
+
+
 def compile_once(compiler, includes, source, wrong, flags=(), defines=()):
     """(exit status, lines of output)"""
     command = [compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never"]
     command += [f"-I{include}" for include in includes] + [f"-D{name}" for name in defines]
-    command += ["-DPENSTOCK_WRONG", *flags] if wrong else []
+    command += ["-DPENSTOCK_WRONG"] if wrong else []
+    command += flags
     environment = dict(os.environ, LC_ALL="C")
     command.append(str(source))
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 
-def judge(compiler, includes, source, defines=()):
+def judge(compiler, includes, source, defines=(), precompiled=None):
     """What is wrong with this case, as sentences, and the output of the wrong compilation."""
     head = "\n".join(source.read_text(encoding="utf-8").splitlines()[:10])
     expected, flags = EXPECT.search(head), FLAGS.search(head)
     if not expected:
         return ["the first ten lines have no `// expect: <sentence>`"], []
 
-    status, right = compile_once(compiler, includes, source, wrong=False, defines=defines)
+    made = using(compiler, precompiled) if precompiled else []
+    status, right = compile_once(compiler, includes, source, wrong=False, flags=made, defines=defines)
     if status != 0:
         return ["does not compile without PENSTOCK_WRONG, so its failure shows nothing"], right
 
@@ -51,7 +73,7 @@ def judge(compiler, includes, source, defines=()):
         faults.append(f"the first error does not say: {expected.group(1)}")
     if len(errors) != 1:
         faults.append(f"{len(errors)} errors instead of one")
-    limit = 20 if "clang" in pathlib.Path(compiler).name else 15
+    limit = 20 if is_clang(compiler) else 15
     if len(lines) > limit:
         faults.append(f"{len(lines)} lines of output, at most {limit} are allowed")
     return faults, lines
@@ -62,10 +84,16 @@ def main():
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--define", action="append", default=[])
-    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("--precompile", type=pathlib.Path)
+    parser.add_argument("--precompiled", type=pathlib.Path)
+    parser.add_argument("source", type=pathlib.Path, nargs="?")
     arguments = parser.parse_args()
 
-    faults, lines = judge(arguments.compiler, arguments.include, arguments.source, arguments.define)
+    if arguments.precompile:
+        precompile(arguments.compiler, arguments.include, arguments.precompile, arguments.define)
+        return
+    faults, lines = judge(arguments.compiler, arguments.include, arguments.source, arguments.define,
+                          arguments.precompiled)
     print("\n".join(lines))
     print(f"-- {len(lines)} lines of output from {arguments.compiler}")
     for fault in faults:

@@ -46,6 +46,7 @@ function(vcpkg_cmake_configure)
         ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD}/${kind} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${kind}
         -DCMAKE_INSTALL_PREFIX=${there} -DCMAKE_CXX_COMPILER=${COMPILER} -DBUILD_SHARED_LIBS=OFF
         -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON ${arg_OPTIONS}
+        -DCMAKE_CXX_FLAGS_RELEASE= -DCMAKE_CXX_FLAGS_DEBUG= # it is about files, not about speed
       OUTPUT_VARIABLE said
       ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
     string(APPEND all_said "${said}")
