@@ -28,6 +28,8 @@
 #include <vector>
 
 namespace ps = penstock;
+
+static_assert(ps::indexed_source<ps::npy_row_source<float, ps::mapped_file>>);
 using codec_test::byte_vector;
 using codec_test::caught;
 using penstock_test::contains;

@@ -25,6 +25,8 @@
 #include <vector>
 
 namespace ps = penstock;
+
+static_assert(ps::indexed_source<ps::npz_row_source<float, ps::mapped_file>>);
 using codec_test::caught;
 using penstock_test::contains;
 using penstock_test::zip_writer;

@@ -25,6 +25,8 @@
 #include <vector>
 
 namespace ps = penstock;
+
+static_assert(ps::indexed_source<ps::safetensors_row_source<float, ps::mapped_file>>);
 using penstock_test::contains;
 
 namespace safetensors_test {

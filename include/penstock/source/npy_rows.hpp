@@ -66,6 +66,4 @@ template <class T, std::uint64_t... Lengths>
   return npy_row_source<T, mapped_file, Lengths...>(mapped_file(pattern));
 }
 
-static_assert(indexed_source<npy_row_source<float, mapped_file>>, "npy_row_source is an indexed source");
-
 }  // namespace penstock::inline v0_1

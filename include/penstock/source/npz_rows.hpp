@@ -64,6 +64,4 @@ template <class T, std::uint64_t... Lengths>
   return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(array)});
 }
 
-static_assert(indexed_source<npz_row_source<float, mapped_file>>, "npz_row_source is an indexed source");
-
 }  // namespace penstock::inline v0_1

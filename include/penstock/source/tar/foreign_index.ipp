@@ -4,6 +4,7 @@
 #include <penstock/source/tar/foreign_index.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 #include <penstock/source/tar/index_builder.hpp>
@@ -15,6 +16,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -40,7 +42,9 @@ struct foreign_member {
   std::uint64_t line = 0;  // members of one line are a sample
 };
 
-[[noreturn]] PENSTOCK_INLINE void disagree(std::string text) { throw disagreement{std::move(text)}; }
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
+  throw disagreement{detail::text(what)};
+}
 
 // The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
 class dali_lines {
@@ -48,11 +52,10 @@ class dali_lines {
   dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
-    if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
     const std::uint64_t samples = number(first.substr(5));
     while (!rest_.empty()) members_of(line());
-    if (samples != line_ - 1)
-      disagree("announces " + std::to_string(samples) + " samples and has " + std::to_string(line_ - 1));
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
   }
 
   [[nodiscard]] bool named() const noexcept { return named_; }
@@ -78,8 +81,7 @@ class dali_lines {
     std::uint64_t value = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (problem != std::errc{} || end != digits.data() + digits.size())
-      disagree("has '" + std::string(digits.substr(0, 40)) + "' in line " + std::to_string(line_) +
-               " where a number should be");
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
     return value;
   }
   void members_of(std::string_view text) {
@@ -93,20 +95,19 @@ class dali_lines {
       m.line = line_;
       if (named_) {
         m.path = word(text);
-        if (m.path.empty()) disagree("ends within line " + std::to_string(line_));
+        if (m.path.empty()) disagree({"ends within line ", line_});
       }
       if (m.data % block_size != 0 || m.data == 0)
-        disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
       if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-        disagree("has a member in line " + std::to_string(line_) + " that ends at " + std::to_string(m.data) +
-                 " + " + std::to_string(m.size) + ", and the shard has " + std::to_string(shard_size_) +
-                 " bytes");
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
       // with its header in between; so a shard bounds how many there are
       if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
-        disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
+        disagree({"has members that overlap, or are not in their order, in line ", line_});
       members_.push_back(m);
     }
-    if (members_.size() == before) disagree("has no member in line " + std::to_string(line_));
+    if (members_.size() == before) disagree({"has no member in line ", line_});
   }
 
   std::string_view rest_;
@@ -134,7 +135,7 @@ class foreign_check {
 
   // Where each sample begins, its first header included, and where the last one ends.
   [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is no list of 64-bit offsets"});
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
@@ -145,20 +146,17 @@ class foreign_check {
       builder_.add(m);
       end = m.data + m.size;
       if (builder_.met() == before) continue;
-      if (before >= samples || offset(before) != m.header) {
-        disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
-                                    : "says that sample " + std::to_string(before) + " begins at " +
-                                          std::to_string(offset(before))) +
-                 ", and the shard has another one at " + std::to_string(m.header));
-      }
+      if (before >= samples)
+        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
+      if (offset(before) != m.header)
+        disagree({"says that sample ", before, " begins at ", offset(before),
+                  ", and the shard has another one at ", m.header});
     }
     if (builder_.met() != samples) {
-      disagree("has " + std::to_string(samples) + " samples, and the shard has " +
-               std::to_string(builder_.met()));
+      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
     }
     if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree("says that the samples end at " + std::to_string(offset(samples)) + ", and they end at " +
-               std::to_string(end));
+      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
     return builder_.finish(shard_);
   }
 
@@ -166,9 +164,7 @@ class foreign_check {
   [[nodiscard]] static bool belongs(const member& m) noexcept {
     return !skipped_member(m.path) && split_member(m.path);
   }
-  [[nodiscard]] static std::string in_line(const foreign_member& m) {
-    return " in line " + std::to_string(m.line);
-  }
+  static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset passes over are no part of it.
   void add(const member& m, const foreign_member& said) {
@@ -176,8 +172,8 @@ class foreign_check {
     builder_.add(m);
     const bool another = builder_.met() != before;
     if (another == (said.line == line_)) {
-      disagree((another ? "has members of two samples" : "divides a sample into two, the second one") +
-               in_line(said));
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
     }
     line_ = said.line;
   }
@@ -192,14 +188,15 @@ class foreign_check {
         continue;
       }
       if (!listed || members[next].size != m.size) {
-        disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
-                 std::to_string(m.data) + (next < members.size() ? "," + in_line(members[next]) : ""));
+        const bool more = next < members.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
       }
       add(m, members[next]);
       ++next;
     }
     if (next < members.size())
-      disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
+      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
   }
 
   void by_names(const std::vector<foreign_member>& members) {
@@ -209,8 +206,7 @@ class foreign_check {
       const member m{said.path, said.data - block_size, said.data, said.size, false};
       if (!belongs(m)) continue;
       if (split_member(m.path)->suffix != said.suffix)
-        disagree("calls '" + std::string(said.path) + "' a member '" + std::string(said.suffix) + "'" +
-                 in_line(said));
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
       add(m, said);
       kept.push_back(&said);
     }
@@ -234,8 +230,8 @@ class foreign_check {
       good = good && (!plain || path_ == said.path);
     }
     if (!good) {
-      disagree("has '" + std::string(said.path) + "', " + std::to_string(said.size) + " bytes at " +
-               std::to_string(said.data) + "," + in_line(said) + ", and the shard does not have that there");
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have that there"});
     }
   }
 
@@ -249,13 +245,12 @@ class foreign_check {
       return false;
     };
     const bool first = next();
-    if (first == kept.empty() || (first && found.data != kept.front()->data))
-      disagree(
-          std::string(first ? "does not have the first member of the shard, '" + std::string(found.path) + "'"
-                            : "has samples, and the shard has none"));
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
     if (kept.empty()) return;
     walk.restart(kept.back()->data + padded(kept.back()->size));
-    if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
+    if (next()) disagree({"ends before '", found.path, "', which the shard has behind it"});
   }
 
   session_view session_;
@@ -281,7 +276,7 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   const bool dali = policy == index_policy::dali;
   const std::string path = dali ? dali_path(shard) : energon_path(shard);
   const std::string both =
-      std::string(dali ? "the DALI" : "the Energon") + " index " + path + " of the shard " + shard;
+      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
   const object_signature signature = session.signature(id);
   std::optional<buffer> bytes;
   try {
@@ -289,14 +284,14 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
     bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
   } catch (const error& e) {
     throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                both + " cannot be used: " + std::string(e.message()))
+                {both, " cannot be used: ", e.message()})
         .in_file(shard);
   }
   try {
     return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
                 : index_from_energon(session, id, signature, bytes->view());
   } catch (const disagreement& d) {
-    throw error(errc::format, both + " " + d.text).in_file(shard);
+    throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {
     e.in_file(shard);
     throw;

@@ -26,9 +26,9 @@ PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view
 PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view suffix, std::uint64_t limit,
                                          shard_stream& in, const member_walk& walk) {
   if (m.sparse) {
-    throw error(errc::format, "'" + std::string(m.path) +
-                                  "' is a sparse file, which is stored with its holes left out; write the "
-                                  "archive without --sparse")
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
         .at_offset(m.header)
         .for_key(key_);
   }
@@ -38,18 +38,18 @@ PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view 
   if (marks_bad(lowered, m.size)) bad_ = true;
   if (reserved_suffix(lowered) || !fresh(lowered)) {
     throw error(errc::format,
-                (reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '") +
-                    std::string(lowered) + "'")
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
         .at_offset(m.header)
         .for_key(key_);
   }
   const std::size_t begin = bytes_.size();
   const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
   if (held > limit || m.size > limit - held) {
-    throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
-                                 " bytes the sample is larger than the limit of " + std::to_string(limit) +
-                                 "; raise it with webdataset_stream_options{.limit = ...}")
+    throw error(errc::limit, {"with the member '", m.path, "' of ", m.size,
+                              " bytes the sample is larger than the limit of ", limit,
+                              "; raise it with webdataset_stream_options{.limit = ...}"})
         .at_offset(m.header)
         .for_key(key_);
   }

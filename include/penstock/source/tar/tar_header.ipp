@@ -50,13 +50,19 @@ PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
 
 PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
   const auto stored = number_field(block, 148, 8);
-  std::int64_t plain = 8 * ' ';
-  std::int64_t with_sign = 8 * ' ';
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers make wide ones of
+  std::uint32_t sum = 0, negative = 0;  // of all bytes, and how many are negative where they have a sign
   for (std::size_t i = 0; i < block_size; ++i) {
-    if (i >= 148 && i < 156) continue;
-    plain += static_cast<unsigned char>(block[i]);
-    with_sign += static_cast<signed char>(block[i]);
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
   }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
   return stored && (*stored == static_cast<std::uint64_t>(plain) ||
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }

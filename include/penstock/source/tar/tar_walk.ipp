@@ -47,13 +47,12 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
 PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
   if (reached >= end_of_data_) {
     throw error(errc::format,
-                "the archive is cut off: the last block of the member '" + path_ + "' is not whole")
+                {"the archive is cut off: the last block of the member '", path_, "' is not whole"})
         .at_offset(data_)
         .for_key(path_);
   }
-  throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
-                                std::to_string(end_of_data_ - data_) + " bytes, and " +
-                                std::to_string(reached - data_) + " are left")
+  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
+                             " bytes, and ", reached - data_, " are left"})
       .at_offset(data_)
       .for_key(path_);
 }
