@@ -24,6 +24,9 @@ COMPONENTS = {
     "cuda": (None, None, ["cudart"]),
 }
 
+# Every option; `with_compiled` makes a library of what needs no template.
+OPTIONS = ("compiled", *COMPONENTS)
+
 # What the headers of a component's library must be told.
 DEFINES = {
     "asio": ["ASIO_HAS_CO_AWAIT=1", "ASIO_HAS_STD_COROUTINE=1"],
@@ -39,11 +42,15 @@ class PenstockConan(ConanFile):
     topics = ("data-loading", "machine-learning", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {f"with_{name}": [True, False] for name in COMPONENTS}
-    default_options = {f"with_{name}": False for name in COMPONENTS}
+    options = {f"with_{name}": [True, False] for name in OPTIONS}
+    default_options = {f"with_{name}": False for name in OPTIONS}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
     test_package_folder = "tests/test_package"
+
+    def configure(self):
+        if self.options.with_compiled:
+            self.package_type = "static-library"
 
     def layout(self):
         cmake_layout(self)
@@ -59,12 +66,18 @@ class PenstockConan(ConanFile):
             raise ConanInvalidConfiguration("penstock needs a POSIX system")
 
     def package_id(self):
-        self.info.clear()  # the options add requirements; the headers are the same
+        # The other options add requirements; headers and library are the same.
+        if self.info.options.with_compiled:
+            self.info.requires.clear()
+            for name in COMPONENTS:
+                self.info.options.rm_safe(f"with_{name}")
+        else:
+            self.info.clear()
 
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        for name in COMPONENTS:
+        for name in OPTIONS:
             enabled = bool(self.options.get_safe(f"with_{name}"))
             toolchain.cache_variables[f"PENSTOCK_ENABLE_{name.upper()}"] = enabled
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
@@ -72,12 +85,17 @@ class PenstockConan(ConanFile):
         toolchain.generate()
 
     def build(self):
-        CMake(self).configure()
+        cmake = CMake(self)
+        cmake.configure()
+        if self.options.with_compiled:
+            cmake.build(target="penstock_compiled")
 
     def package(self):
         copy(self, "LICENSE", self.source_folder, f"{self.package_folder}/licenses")
         # Not what was enabled but all headers: with package_id cleared, one package serves every option.
-        copy(self, "*.hpp", f"{self.source_folder}/include", f"{self.package_folder}/include")
+        for kind in ("*.hpp", "*.ipp"):
+            copy(self, kind, f"{self.source_folder}/include", f"{self.package_folder}/include")
+        copy(self, "*.a", self.build_folder, f"{self.package_folder}/lib", keep_path=False)
         rmdir(self, f"{self.package_folder}/share")
 
     def package_info(self):
@@ -88,6 +106,11 @@ class PenstockConan(ConanFile):
         self._component("core", [])
         if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
             self.cpp_info.components["core"].system_libs = ["pthread"]
+        if self.options.get_safe("with_compiled"):
+            self._component("compiled", ["core"])
+            self.cpp_info.components["compiled"].libs = ["penstock"]
+            self.cpp_info.components["compiled"].libdirs = ["lib"]
+            self.cpp_info.components["compiled"].defines = ["PENSTOCK_COMPILED"]
         packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
         for name, (package, _, libraries) in COMPONENTS.items():
             if not self.options.get_safe(f"with_{name}"):

@@ -5,6 +5,8 @@
 #
 # One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
 # listed, since what a glob finds depends on the day; tools/check_headers.py compares the list with the tree.
+# Files of bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its
+# bodies, so that whoever compiles each header by itself compiles them too.
 # PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links one that has no
 # such name. Headers without one need neither.
 function(penstock_component component)
@@ -12,13 +14,19 @@ function(penstock_component component)
   set(target penstock_${component})
   add_library(${target} INTERFACE)
   add_library(penstock::${component} ALIAS ${target})
-  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/ OUTPUT_VARIABLE files)
+  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/ OUTPUT_VARIABLE headers)
+  set(bodies ${headers})
+  list(FILTER headers EXCLUDE REGEX "[.]ipp$")
+  list(FILTER bodies INCLUDE REGEX "[.]ipp$")
   target_sources(
-    ${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${files})
+    ${target}
+    INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers}
+    INTERFACE FILE_SET bodies TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${bodies})
   target_compile_features(${target} INTERFACE cxx_std_20)
   target_link_libraries(${target} INTERFACE ${arg_LINKS})
   set_target_properties(
-    ${target} PROPERTIES EXPORT_NAME ${component} VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    ${target} PROPERTIES EXPORT_NAME ${component} VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
+                         INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${component})
   foreach(field IN ITEMS REQUIRES LIBS CFLAGS)
     set_property(GLOBAL PROPERTY PENSTOCK_PC_${field}_OF_${component} "${arg_PC_${field}}")
@@ -49,15 +57,15 @@ endfunction()
 
 # penstock_compiled_library()
 #
-# penstock::compiled: a static library with the bodies (*.ipp) of penstock::core, one source for each room. It
-# is built with PENSTOCK_COMPILED, and so is whoever links it.
+# The component penstock::compiled: a static library with the bodies (*.ipp) of penstock::core, one source for
+# each room. It is built with PENSTOCK_COMPILED, and so is whoever links it; nothing else sets that. It has no
+# headers, needs no library of somebody else's, and is there when PENSTOCK_ENABLE_COMPILED is on.
 function(penstock_compiled_library)
   add_library(penstock_compiled STATIC)
   add_library(penstock::compiled ALIAS penstock_compiled)
-  get_target_property(files penstock_core HEADER_SET)
-  list(FILTER files INCLUDE REGEX "[.]ipp$")
+  get_target_property(bodies penstock_core HEADER_SET_bodies)
   set(rooms "")
-  foreach(file IN LISTS files)
+  foreach(file IN LISTS bodies)
     cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/include)
     string(REGEX REPLACE "^penstock/([^/]*)/.*" "\\1" room ${file})
     list(APPEND rooms ${room})
@@ -72,7 +80,20 @@ function(penstock_compiled_library)
   target_compile_definitions(penstock_compiled PUBLIC PENSTOCK_COMPILED)
   set_target_properties(
     penstock_compiled PROPERTIES EXPORT_NAME compiled OUTPUT_NAME penstock POSITION_INDEPENDENT_CODE ON)
+  if(TARGET penstock_dev_flags) # the sanitizers of the programs that link it, above all
+    target_link_libraries(penstock_compiled PRIVATE $<BUILD_INTERFACE:penstock_dev_flags>)
+  endif()
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS compiled)
+  set_property(GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_compiled -DPENSTOCK_COMPILED)
+endfunction()
+
+# penstock_header_only(<target>): what penstock::penstock links, without penstock::compiled
+function(penstock_header_only target)
+  get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
+  list(REMOVE_ITEM components compiled)
+  list(TRANSFORM components PREPEND penstock::)
+  add_library(${target} INTERFACE)
+  target_link_libraries(${target} INTERFACE ${components})
 endfunction()
 
 # penstock_buildable(<source> <variable>): is every component that the source includes enabled?

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # Headers, a package that find_package(penstock COMPONENTS ...) understands, and files for pkg-config.
-# Nothing in it depends on a compiler or an architecture, so it lies under share/. The licence is left to
-# whoever makes a package of it.
+# Nothing in it depends on a compiler or an architecture, so it lies under share/; with penstock::compiled,
+# which does, all of it lies under lib/. The licence is left to whoever makes a package of it.
 #
 # `cmake --install <build> --component penstock-<name>` installs one component; the others need penstock-core.
 
 include(CMakePackageConfigHelpers)
-set(penstock_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/penstock)
+if(TARGET penstock_compiled)
+  set(penstock_files_dir ${CMAKE_INSTALL_LIBDIR})
+  set(penstock_any_machine "")
+else()
+  set(penstock_files_dir ${CMAKE_INSTALL_DATADIR})
+  set(penstock_any_machine ARCH_INDEPENDENT)
+endif()
+set(penstock_package_dir ${penstock_files_dir}/cmake/penstock)
 # Packagers who keep all of these in one place say so here.
-set(PENSTOCK_INSTALL_PKGCONFIGDIR ${CMAKE_INSTALL_DATADIR}/pkgconfig
-    CACHE STRING "Where files for pkg-config go")
+set(PENSTOCK_INSTALL_PKGCONFIGDIR ""
+    CACHE STRING "Where files for pkg-config go, if not beside those of CMake")
+set(penstock_pc_dir ${penstock_files_dir}/pkgconfig)
+if(PENSTOCK_INSTALL_PKGCONFIGDIR)
+  set(penstock_pc_dir ${PENSTOCK_INSTALL_PKGCONFIGDIR})
+endif()
 
 # They find what they speak of from where they lie, so that the whole may be moved.
-if(IS_ABSOLUTE "${PENSTOCK_INSTALL_PKGCONFIGDIR}")
+if(IS_ABSOLUTE "${penstock_pc_dir}")
   set(penstock_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 else()
-  string(REGEX REPLACE "[^/]+" ".." penstock_pc_prefix "\${pcfiledir}/${PENSTOCK_INSTALL_PKGCONFIGDIR}")
+  string(REGEX REPLACE "[^/]+" ".." penstock_pc_prefix "\${pcfiledir}/${penstock_pc_dir}")
   string(REGEX REPLACE "^[.][.]" "\${pcfiledir}" penstock_pc_prefix "${penstock_pc_prefix}")
 endif()
 if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -24,14 +35,23 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 else()
   set(penstock_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(penstock_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+else()
+  set(penstock_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
 
 # Each component has an export of its own, so that the libraries of those not asked for are not looked for.
 get_property(penstock_components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 foreach(component IN LISTS penstock_components)
-  install(
-    TARGETS penstock_${component}
-    EXPORT penstock-${component}-targets
-    FILE_SET HEADERS COMPONENT penstock-${component})
+  if(component STREQUAL "compiled") # which has no headers
+    set(penstock_what ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT penstock-compiled)
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_compiled "-L${penstock_pc_libdir} -lpenstock")
+  else()
+    set(penstock_what FILE_SET HEADERS COMPONENT penstock-${component} FILE_SET bodies COMPONENT
+                      penstock-${component})
+  endif()
+  install(TARGETS penstock_${component} EXPORT penstock-${component}-targets ${penstock_what})
   install(
     EXPORT penstock-${component}-targets
     NAMESPACE penstock::
@@ -54,7 +74,7 @@ foreach(component IN LISTS penstock_components)
     ${PROJECT_SOURCE_DIR}/cmake/penstock.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${penstock_pc_name}.pc @ONLY)
   install(
     FILES ${PROJECT_BINARY_DIR}/pkgconfig/${penstock_pc_name}.pc
-    DESTINATION ${PENSTOCK_INSTALL_PKGCONFIGDIR}
+    DESTINATION ${penstock_pc_dir}
     COMPONENT penstock-${component})
 endforeach()
 
@@ -63,7 +83,8 @@ configure_package_config_file(
   INSTALL_DESTINATION ${penstock_package_dir})
 # While the major version is 0, a minor version may change everything.
 write_basic_package_version_file(
-  ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion
+  ${penstock_any_machine})
 file(GLOB penstock_find_modules ${PROJECT_SOURCE_DIR}/cmake/FindPenstock*.cmake)
 install(
   FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake

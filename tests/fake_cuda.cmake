@@ -6,6 +6,9 @@
 
 add_executable(penstock_test_fake_cuda device/cuda.test.cpp)
 target_link_libraries(penstock_test_fake_cuda PRIVATE penstock_test_main penstock::core)
+if(TARGET penstock::compiled)
+  target_link_libraries(penstock_test_fake_cuda PRIVATE penstock::compiled)
+endif()
 target_precompile_headers(penstock_test_fake_cuda REUSE_FROM penstock_test_precompiled)
 if(TARGET penstock::cuda)
   set(cuda_headers $<TARGET_PROPERTY:CUDA::cudart,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # PENSTOCK_SECOND_COMPILER reads every test, example and fuzzer without a warning; no object file is made. The
-# preset `clang` builds and runs tests and examples instead.
+# preset `clang` builds and runs tests and examples instead. Where these are built against penstock::compiled
+# they are read so too; the bodies are read in the file that includes all headers.
 
 get_filename_component(second_name ${PENSTOCK_SECOND_COMPILER} NAME)
 set(second_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only)
@@ -53,7 +54,11 @@ foreach(file IN LISTS absolute_test_files sources all_headers_file)
   string(REPLACE ${PROJECT_SOURCE_DIR}/ "" short ${short})
   string(REGEX REPLACE "^tests/" "" short ${short})
   string(REGEX REPLACE "(\\.(test|fuzz))?\\.cpp$" "" short ${short})
-  add_test(NAME ${second_name}/${short} COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${includes}
-                                                ${file})
+  set(form "")
+  if(TARGET penstock::compiled AND NOT file STREQUAL all_headers_file)
+    set(form -DPENSTOCK_COMPILED)
+  endif()
+  add_test(NAME ${second_name}/${short} COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form}
+                                                ${includes} ${file})
   set_tests_properties(${second_name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 300)
 endforeach()

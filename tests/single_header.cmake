@@ -5,6 +5,9 @@
 
 set(forward_dir ${CMAKE_CURRENT_BINARY_DIR}/single_header)
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
+if("compiled" IN_LIST components)
+  message(FATAL_ERROR "penstock: single_include/ is headers alone, turn PENSTOCK_ENABLE_COMPILED off")
+endif()
 set(libraries "")
 foreach(component IN LISTS components)
   get_target_property(files penstock_${component} HEADER_SET)

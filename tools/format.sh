@@ -4,7 +4,7 @@
 # [--check]. With --check it changes nothing and fails where something would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mapfile -t files < <(find include tests examples bench fuzz -name '*.hpp' -o -name '*.cpp' | sort)
+mapfile -t files < <(find include tests examples bench fuzz -name '*.[hi]pp' -o -name '*.cpp' | sort)
 if [ "${1:-}" = "--check" ]; then
   # --dry-run --Werror also counts replacements of a line by the same line, at the end of inline namespaces.
   status=0

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """measure.py [--quick] [--compiler g++] [--row ID] [--headers]
 
-Row 13: what the headers cost a compiler, in seconds of user time. The program with the full expression; the
-umbrella header against the standard headers that it includes; the core against <ranges>. Two compilations are
-measured in turn, and the table shows the median of their paired ratios.
+Row 13: what the headers cost a compiler, in seconds of user time, built against penstock::compiled (13a, 13b,
+13e) and header-only (13c, 13d, 13f, 13g). The program with the full expression, with the umbrella header and with the
+headers that it needs (13a to 13d); the umbrella header against the standard headers that it includes (13e, 13f);
+the core against <ranges> (13g). What is compared is compiled in turn, after one round that does not count, and
+the table shows the median of the seconds or of the paired ratios. 13h is the size of the object file of 13a: what
+`size` calls text, in KB of 1000 bytes.
 
 --headers measures something else: what each umbrella costs, and the headers of each component together. The
 lines are those that are left after preprocessing, without blank ones. It is no row: there is no bar.
@@ -28,10 +31,11 @@ import source_tree  # noqa: E402
 
 # What a header of a component needs besides the compiler's own folders.
 FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": ("echo", "-I/usr/local/cuda/include")}
+COMPILED = ("-DPENSTOCK_COMPILED",)
 INCLUDE_LINE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.M)
 
 
-def others_of(header, seen=None, others=None):
+def others_of(header, with_bodies, seen=None, others=None):
     """What a header of ours includes, all the way down, that is not ours."""
     seen = set() if seen is None else seen
     others = set() if others is None else others
@@ -40,7 +44,8 @@ def others_of(header, seen=None, others=None):
     seen.add(header)
     for name in INCLUDE_LINE.findall((INCLUDE / header).read_text(encoding="utf-8")):
         if name.startswith("penstock/"):
-            others_of(name, seen, others)
+            if with_bodies or not name.endswith(".ipp"):
+                others_of(name, with_bodies, seen, others)
         else:
             others.add(name)
     return others
@@ -51,6 +56,20 @@ def user_seconds(compiler, source, level, flags=()):
     command = [compiler, "-std=c++20", level, f"-I{INCLUDE}", *flags, "-c", str(source), "-o", os.devnull]
     subprocess.run(command, check=True)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def object_text(compiler, source, folder, flags):
+    """(what `size` calls text, the machine code alone) of the object file, in bytes"""
+    made = pathlib.Path(folder) / "text.o"
+    command = [compiler, "-std=c++20", "-O2", f"-I{INCLUDE}", *flags, "-c", str(source), "-o", str(made)]
+    subprocess.run(command, check=True)
+
+    def ask(*options):
+        done = subprocess.run(["size", *options, str(made)], check=True, capture_output=True, text=True)
+        return [line.split() for line in done.stdout.splitlines()]
+
+    code = sum(int(words[1]) for words in ask("-A") if words and words[0].startswith(".text"))
+    return int(ask()[1][0]), code
 
 
 def lines_of(compiler, source, flags):
@@ -109,7 +128,7 @@ def main():
     parser.add_argument("--row", default="")
     parser.add_argument("--headers", action="store_true")
     options = parser.parse_args()
-    times = 1 if options.quick else 5
+    times = 1 if options.quick else 7
     environment_is_fair = "ccache" not in os.path.realpath(options.compiler)
     if not environment_is_fair:
         sys.exit("measure.py: the compiler is ccache; name the compiler itself with --compiler")
@@ -122,11 +141,14 @@ def main():
             path.write_text(text + "int main() {}\n", encoding="utf-8")
             return path
 
-        def compare(number, what, bar, first, second):
-            pairs = []
-            for _ in range(times + 1):
-                pairs.append([user_seconds(options.compiler, s, "-O2") for s in (first, second)])
-            pairs = pairs[1:]  # the first one filled the page cache
+        def in_turn(*compilations):
+            """The seconds of each (source, flags), as many as `times` says."""
+            rounds = [[user_seconds(options.compiler, source, "-O2", flags) for source, flags in compilations]
+                      for _ in range(times + 1)]
+            return list(zip(*rounds[1:]))  # the first one filled the page cache
+
+        def compare(number, what, bar, first, second, flags=()):
+            pairs = list(zip(*in_turn((first, flags), (second, flags))))
             ratio = statistics.median(a / b for a, b in pairs)
             ours, theirs = (statistics.median(side) for side in zip(*pairs))
             print_row(number, what, bar, ratio, f"{ours:.2f} s against {theirs:.2f} s, median of {times}")
@@ -134,18 +156,25 @@ def main():
         if options.headers:
             what_headers_cost(options, write, times)
             return
-        if options.row in ("", "13a"):
-            full = HERE / "full_expression.cpp"
-            runs = [user_seconds(options.compiler, full, "-O2") for _ in range(times)]
-            print_row("13a", "user seconds to compile the full expression, -O2", 4, statistics.median(runs),
-                      f"median of {times}, {min(runs):.2f} to {max(runs):.2f} s")
-        if options.row in ("", "13b"):
-            compare("13b", "<penstock/penstock.hpp> / the standard headers that it includes", 1.5,
-                    write("ours.cpp", {"penstock/penstock.hpp"}),
-                    write("standard.cpp", others_of("penstock/penstock.hpp")))
-        if options.row in ("", "13c"):
-            compare("13c", "<penstock/core.hpp> / <ranges>", 1, write("core.cpp", {"penstock/core.hpp"}),
+        umbrella, narrow = HERE / "full_expression.cpp", HERE / "full_expression_narrow.cpp"
+        whole = {"13a": ("compiled, umbrella", 3, umbrella, COMPILED), "13b": ("compiled, narrow", 2.5, narrow, COMPILED),
+                 "13c": ("header-only, umbrella", 7.5, umbrella, ()), "13d": ("header-only, narrow", 6.5, narrow, ())}
+        asked = [row for row in whole if options.row in ("", row)]
+        for row, runs in zip(asked, in_turn(*(whole[row][2:] for row in asked)) if asked else ()):
+            print_row(row, f"user seconds to compile the full expression, -O2: {whole[row][0]}", whole[row][1],
+                      statistics.median(runs), f"median of {times}, {min(runs):.2f} to {max(runs):.2f} s")
+        for row, form, bar, flags in (("13e", "compiled", 1.5, COMPILED), ("13f", "header-only", 2, ())):
+            if options.row in ("", row):
+                compare(row, f"<penstock/penstock.hpp> / the standard headers that it includes: {form}", bar,
+                        write("ours.cpp", {"penstock/penstock.hpp"}),
+                        write("standard.cpp", others_of("penstock/penstock.hpp", not flags)), flags)
+        if options.row in ("", "13g"):
+            compare("13g", "<penstock/core.hpp> / <ranges>: header-only", 1, write("core.cpp", {"penstock/core.hpp"}),
                     write("ranges.cpp", {"ranges"}))
+        if options.row in ("", "13h"):
+            text, code = object_text(options.compiler, umbrella, folder, COMPILED)
+            print_row("13h", "KB of object text of the full expression, -O2: compiled", 40, text / 1000,
+                      f"{code / 1000:.0f} KB of it machine code")
 
 
 if __name__ == "__main__":

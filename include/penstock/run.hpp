@@ -10,9 +10,12 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/block/whole.hpp>
+#include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/engine.hpp>
+#include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/machine.hpp>
@@ -23,9 +26,10 @@
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
-#include <penstock/run/feed/chunk_feed.hpp>
-#include <penstock/run/feed/direct_feed.hpp>
+#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/front.hpp>
+#include <penstock/run/feed/placement.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/feed/serial_front.hpp>

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-set(VCPKG_BUILD_TYPE release) # header-only
+if("compiled" IN_LIST FEATURES)
+  set(package lib/cmake/penstock)
+else()
+  set(VCPKG_BUILD_TYPE release) # header-only
+  set(package share/cmake/penstock)
+endif()
 # The port lives in the repository and builds what it lies in; the index replaces this line by a download.
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 
 vcpkg_check_features(
   OUT_FEATURE_OPTIONS options
-  FEATURES zstd PENSTOCK_ENABLE_ZSTD
+  FEATURES compiled PENSTOCK_ENABLE_COMPILED
+           zstd PENSTOCK_ENABLE_ZSTD
            gzip PENSTOCK_ENABLE_GZIP
            zlib PENSTOCK_ENABLE_ZLIB
            lz4 PENSTOCK_ENABLE_LZ4
@@ -25,7 +31,8 @@ vcpkg_cmake_configure(
   OPTIONS ${options} -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF
           -DPENSTOCK_BUILD_FUZZ=OFF -DPENSTOCK_INSTALL_PKGCONFIGDIR=lib/pkgconfig)
 vcpkg_cmake_install()
-vcpkg_cmake_config_fixup(CONFIG_PATH share/cmake/penstock)
+vcpkg_cmake_config_fixup(CONFIG_PATH ${package})
 vcpkg_fixup_pkgconfig()
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include")
 file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")

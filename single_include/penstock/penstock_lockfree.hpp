@@ -52,7 +52,8 @@ class lockfree_ring {
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+  /// Set by `stop`.
+  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
 
   /// Consumer: lets workers begin with block s.
   void open(std::uint64_t s) noexcept {
@@ -134,7 +135,7 @@ class lockfree_ring {
     }
     while (true) {
       const std::uint32_t seen = c.value.load(std::memory_order_seq_cst);
-      if (stopped_for_sure()) return false;
+      if (stop_.load(std::memory_order_seq_cst)) return false;
       if (look()) return true;
       c.value.wait(seen, std::memory_order_seq_cst);
     }
@@ -171,8 +172,8 @@ struct lockfree_stage {
 };
 
 /// An annotation: wherever it stands the sequence, the bytes, the state and the errors are the same. The
-/// engine is another type, without a call that is decided at run time. For those who want to compare, or
-/// whose programs have settled on Boost's queues; the library's own ring does less for each grain (see
+/// engine reaches it as it reaches its own ring, through a few calls a block. For those who want to compare,
+/// or whose programs have settled on Boost's queues; the library's own ring does less for each grain (see
 /// bench/README.md, rows 3c to 3e).
 ///
 ///     auto run = (from(samples) | shuffle(7) | batch(256) | lockfree).open();

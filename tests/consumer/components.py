@@ -28,12 +28,15 @@ def main():
         prefix = work / component
         run("cmake", "--install", options.build, "--prefix", prefix, "--component", f"penstock-{component}")
         parts[component] = files(prefix)
-        if f"share/cmake/penstock/penstock-{component}-targets.cmake" not in parts[component]:
+        if not any(f.endswith(f"/cmake/penstock/penstock-{component}-targets.cmake") for f in parts[component]):
             sys.exit(f"{component} has no targets")
         for other in components:
             shared = parts[component] & parts.get(other, set())
             if other != component and shared:
                 sys.exit(f"{component} and {other} both install {sorted(shared)}")
+    # With a library of its own an installation is one machine's.
+    folder = "lib" if "compiled" in components else "share"
+    same("where CMake finds it", {f.split("/")[0] for f in parts["core"] if "/cmake/" in f}, {folder})
     same("all components together", sorted(set().union(*parts.values())), sorted(files(work / "whole")))
 
     for component in components:

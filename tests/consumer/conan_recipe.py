@@ -42,7 +42,7 @@ def main():
     for name in ("cmake", "include", "tests/test_package"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("build", "CMakeUserPresets.json"))
     listed = re.findall(r'^    "(\w+)": \(', (ROOT / "conanfile.py").read_text(encoding="utf-8"), re.MULTILINE)
-    optional = sorted(set(options.components.split(",")) - {"core"})
+    optional = sorted(set(options.components.split(",")) - {"core", "compiled"})
     same("the components of the recipe", sorted(set(optional) - set(listed)), [])
 
     run(conan, "profile", "detect", env=environment)
@@ -53,7 +53,7 @@ def main():
     profile.write_text(re.sub(r"cppstd=.*", "cppstd=20", detected) + "\n[platform_requires]\n" + "\n".join(packages)
                        + "\n[conf]\ntools.cmake.cmaketoolchain:generator=Unix Makefiles\n", encoding="utf-8")
 
-    for wanted in ([], here) if here else ([],):
+    for wanted in ([], here, [*here, "compiled"]) if here else ([], ["compiled"]):
         chosen = [word for c in wanted for word in ("-o", f"penstock/*:with_{c}=True")]
         command = [conan, "create", source, "--no-remote", "-pr:a", profile, "--build=missing", *chosen]
         print("+", *command, flush=True)
@@ -61,7 +61,7 @@ def main():
                               env=environment)
         print(done.stdout)
         expected = [f"penstock {options.version}: a sum of 4950"]
-        expected += [f"with {c}: {c}" for c in ("zstd", "gzip") if c in wanted]
+        expected += [f"with {c}: {c}" for c in ("compiled", "zstd", "gzip") if c in wanted]
         missing = [line for line in expected if line not in done.stdout.splitlines()]
         if done.returncode != 0 or missing:
             sys.exit(f"conan create ended with {done.returncode}; its program did not say {missing}")

@@ -23,7 +23,7 @@ def main():
     prefix = work / "moved here"  # a space, so that a path that is not quoted shows
     (work / "first").rename(prefix)
 
-    files = prefix / "share/pkgconfig"
+    files = next(prefix.rglob("penstock.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(files))
     components = options.components.split(",")
     packages = {c: "penstock" if c == "core" else f"penstock-{c}" for c in components}

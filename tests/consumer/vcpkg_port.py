@@ -46,10 +46,10 @@ def check_manifest(path, components):
         fault(f"{path.name}: name or version have a form that vcpkg refuses")
     check_dependencies(path.name, manifest.get("dependencies", []))
     for name, feature in manifest["features"].items():
-        if not NAME.fullmatch(name) or set(feature) != {"description", "dependencies"} or not feature["description"]:
-            fault(f"{path.name}: the feature {name} needs a description and dependencies, and no more")
-        check_dependencies(f"{path.name}, feature {name}", feature["dependencies"])
-    features = {n: f["dependencies"] for n, f in manifest["features"].items() if n != "tests"}
+        if not NAME.fullmatch(name) or set(feature) - {"dependencies"} != {"description"} or not feature["description"]:
+            fault(f"{path.name}: the feature {name} needs a description, may have dependencies, and no more")
+        check_dependencies(f"{path.name}, feature {name}", feature.get("dependencies", []))
+    features = {n: f.get("dependencies", []) for n, f in manifest["features"].items() if n != "tests"}
     same(f"the features of {path.name}", sorted(features), sorted(components))
     return manifest, features
 
@@ -70,8 +70,13 @@ def look_after(package, features):
             fault(f"{path.relative_to(package)} has a path of this machine")
     stray = [p.name for p in package.iterdir() if p.is_file()]
     same("files beside the folders", stray, [])
-    same("the files for pkg-config", sorted(p.name for p in package.rglob("*.pc")),
-         sorted(["penstock.pc"] + [f"penstock-{f.replace('-', '_')}.pc" for f in features]))
+    # A library is built twice, headers are not.
+    kinds = ("lib", "debug/lib") if "compiled" in features else ("lib",)
+    libraries = [f"{kind}/libpenstock.a" for kind in kinds] if "compiled" in features else []
+    same("the libraries", sorted(p.relative_to(package).as_posix() for p in package.rglob("*.a")), sorted(libraries))
+    names = ["penstock.pc"] + [f"penstock-{f.replace('-', '_')}.pc" for f in features]
+    same("the files for pkg-config", sorted(p.relative_to(package).as_posix() for p in package.rglob("*.pc")),
+         sorted(f"{kind}/pkgconfig/{name}" for kind in kinds for name in names))
 
 
 def main():
@@ -84,6 +89,7 @@ def main():
     listed = (ROOT / "include/penstock/CMakeLists.txt").read_text(encoding="utf-8")
     # A feature's name has no underscore.
     optional = [name.replace("_", "-") for name in re.findall(r"penstock_optional_component\(\s*(\w+)", listed)]
+    optional.append("compiled")
     port, features = check_manifest(PORT / "vcpkg.json", optional)
     own, own_features = check_manifest(ROOT / "vcpkg.json", optional)
     same("the features of the two manifests", features, own_features)
@@ -97,7 +103,8 @@ def main():
 
     # The libraries of components that are off may be missing here.
     here = [f for f in optional if f.replace("-", "_") in options.components.split(",")]
-    choices = [[]] + [[f] for f in here] + [here]
+    headers = [f for f in here if f != "compiled"]
+    choices = [[]] + [[f] for f in here] + [headers]
     for number, chosen in enumerate(choices):
         place = work / str(number)
         package = place / "packages"
@@ -107,7 +114,7 @@ def main():
         look_after(package, chosen)
         # An installed tree has another name than the package: nothing may remember it.
         shutil.move(package, place / "installed")
-        if number == 0 or len(chosen) > 1:
+        if chosen in ([], headers, ["compiled"]):
             run("cmake", "-S", HERE / "components", "-B", place / "user", "-G", options.generator,
                 f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={place / 'installed'}",
                 f"-DCONSUMER_COMPONENTS={';'.join(['core'] + chosen).replace('-', '_')}")

@@ -2,9 +2,10 @@
 
 #include <penstock/evaluation/stage_chain.hpp>
 
-#include <penstock/run/feed/direct_feed.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/unbatch.hpp>
@@ -12,6 +13,9 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -47,7 +51,146 @@ auto evaluate_all(const Plan& plan) {
   return std::pair(all, timed_stages);
 }
 
+/// A clock that stands still until somebody works.
+struct fake_clock : std::true_type {
+  static inline std::uint64_t time = 0;
+  static std::uint64_t now() noexcept { return time; }
+  static void work(std::uint64_t nanoseconds) { time += nanoseconds; }
+};
+
+/// An expression whose writing takes `Cost`.
+template <std::uint64_t Cost>
+struct lazy {
+  using unfinished = void;
+  using value_type = int;
+  static constexpr ps::extents static_shape{1};
+  [[nodiscard]] static constexpr ps::extents shape() { return static_shape; }
+  void write_to(int* into) const {
+    fake_clock::work(Cost);
+    *into = 1;
+  }
+  [[nodiscard]] ps::tensor_view<const int> finish() const { return {}; }
+};
+
+/// A blob whose reading takes 1,000, and a sample of one.
+struct slow_blob {
+  using unfinished = void;
+  [[nodiscard]] std::uint64_t size() const { return 1; }
+  void read_into(ps::mutable_bytes) const { fake_clock::work(1000); }
+  [[nodiscard]] ps::bytes_view finish() const {
+    fake_clock::work(1000);
+    return {};
+  }
+};
+struct slow_sample {
+  using is_open_sample = void;
+  using blob_type = slow_blob;
+  [[nodiscard]] std::string_view key() const { return "k"; }
+  [[nodiscard]] std::size_t size() const { return 1; }
+  [[nodiscard]] std::string_view name(std::size_t) const { return "npy"; }
+  [[nodiscard]] blob_type member(std::size_t) const { return {}; }
+};
+
+/// Writes a value, and each field of a record, as a batch does.
+struct writes {
+  template <class V>
+  void operator()(const V& value) const {
+    int into = 0;
+    if constexpr (ps::any_record<V>)
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((*this)(get<Is>(value)), ...);
+      }(std::make_index_sequence<V::size>{});
+    else if constexpr (ps::blob<V>)
+      value.read_into({});
+    else if constexpr (ps::array_expression<V>)
+      value.write_to(&into);
+    else
+      fake_clock::work(7);
+  }
+};
+
+/// What the source and each stage took of one sample.
+template <class Plan>
+std::vector<std::uint64_t> costs_of(const Plan& plan) {
+  const auto reader = plan.source().open();
+  const auto orders = ps::make_sample_orders(plan);
+  const auto binding = orders.bind(0, 0, orders.size());
+  auto chain = ps::make_chain(
+      plan,
+      ps::source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
+      5);
+  typename decltype(chain)::worker worker;
+  ps::detail::innermost(worker).binding = &binding;
+  chain.evaluate({0, 0}, worker, writes{}, fake_clock{});
+  std::vector<std::uint64_t> costs;
+  ps::detail::for_each_cost(
+      worker, [&](std::size_t, const ps::stage_cost& cost) { costs.push_back(cost.nanoseconds); });
+  return costs;
+}
+
+template <std::uint64_t Apply, class Result>
+constexpr auto made = [](const auto&) {
+  fake_clock::work(Apply);
+  return Result{};
+};
+using costs = std::vector<std::uint64_t>;
+
+/// Hands on what comes, unfinished as it is.
+struct looks {
+  using penstock_part = ps::pointwise_tag;
+  template <class V, class Call>
+  std::remove_cvref_t<V> apply(V&& value, const Call&) const {
+    fake_clock::work(20);
+    return std::forward<V>(value);
+  }
+};
+using image = ps::record<ps::field<"image", lazy<500>>, ps::field<"label", int>>;
+
+const auto numbers = ps::generated(4, [](std::uint64_t i) {
+  fake_clock::work(3);
+  return i;
+});
+const auto samples = ps::generated(4, [](std::uint64_t) {
+  fake_clock::work(3);
+  return slow_sample{};
+});
+
 }  // namespace
+
+TEST_CASE("run/chain: the time that an expression takes to write itself is its stage's") {
+  const looks other;
+  const auto all = ps::filter([](const auto&) {
+    fake_clock::work(5);
+    return true;
+  });
+  const auto none = ps::filter([](const auto&) {
+    fake_clock::work(5);
+    return false;
+  });
+  const auto expression = ps::map(made<10, lazy<500>>);
+  CHECK(costs_of(numbers | expression | ps::batch(2)) == costs{3, 510});
+  CHECK(costs_of(numbers | other | expression | ps::batch(2)) == costs{3, 20, 510});
+  CHECK(costs_of(numbers | expression | other | all | ps::batch(2)) == costs{3, 510, 20, 5});
+  CHECK(costs_of(numbers | expression | none | other) == costs{3, 10, 5, 0});
+  CHECK(costs_of(numbers | expression | ps::map(made<10, lazy<70>>)) == costs{3, 10, 80});
+  CHECK(costs_of(numbers | ps::map(made<10, image>) | other | ps::fields<"image"> | ps::batch(2)) ==
+        costs{3, 510, 20, 0});
+}
+
+TEST_CASE("run/chain: members that are read at last are the source's time, and a copy is nobody's") {
+  CHECK(costs_of(samples | ps::fields<"npy"> | ps::batch(2)) == costs{1003, 0});
+  CHECK(costs_of(samples | ps::fields<ps::optional<"npy">> | ps::batch(2)) == costs{1003, 0});
+  CHECK(costs_of(samples | ps::fields<"npy"> | ps::map(made<10, lazy<500>>)) ==
+        costs{3, 0, 1510});  // a map of whole values reads them itself
+  CHECK(costs_of(numbers | ps::map(made<10, int>) | ps::batch(2)) == costs{3, 10});
+  CHECK(costs_of(numbers | ps::map(made<10, std::vector<int>>) | ps::batch(2)) == costs{3, 10});
+}
+
+TEST_CASE(
+    "run/chain: rows that are expressions are written on the account of the stage that made them rows") {
+  const auto some = ps::map([](const auto&) { return std::vector<lazy<300>>(2); });
+  CHECK(costs_of(numbers | some | ps::unbatch) == costs{3, 0, 600});
+}
 
 TEST_CASE(
     "run/chain: value stages are nested in the order written, and a sink is called none, one or many times") {

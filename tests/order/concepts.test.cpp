@@ -2,6 +2,10 @@
 
 #include <penstock/order/concepts.hpp>
 
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -55,4 +59,15 @@ TEST_CASE("order/concepts: an order that a user writes") {
   const ps::order_of<backwards> made = backwards{}.make({5, nullptr});
   CHECK(made.bind(2)(0) == ps::position{2, 4});
   CHECK(made.position_of({2, 4}) == ps::position{2, 0});
+}
+
+TEST_CASE("order/concepts: take, skip and repeat say what they do where things are counted") {
+  static_assert(ps::counting_stage<ps::take_stage>);
+  static_assert(ps::counting_stage<ps::skip_stage>);
+  static_assert(!ps::counting_stage<ps::repeat_stage>);
+  static_assert(ps::repeating_stage<ps::repeat_stage>);
+  static_assert(!ps::repeating_stage<ps::take_stage>);
+  CHECK(ps::take(3).kept().first == 0);
+  CHECK(ps::take(3).kept().end == 3);
+  CHECK(ps::skip(3).kept().first == 3);
 }

@@ -439,7 +439,7 @@ struct paced {
   void waiting(bool) noexcept {}
 };
 
-struct held_once {
+struct held_once : ps::block {
   std::atomic<bool> taken{false};
   std::uint64_t plain = 0;  // whoever has it may write
 };
@@ -479,11 +479,11 @@ TEST_CASE("run/random_moments: a bare ring, stopped at any moment, gives whole b
   });
 }
 
-TEST_CASE("run/random_moments: a pool gives each payload to one holder, whoever gives it back") {
+TEST_CASE("run/random_moments: a pool gives each block to one holder, whoever gives it back") {
   const penstock_test::deadline guard("pool", std::chrono::seconds(280));
   in_rounds(6, 100, 2000, [&](ps::rng& draw) {
     const std::size_t most = static_cast<std::size_t>(1 + draw.below(6));
-    ps::payload_pool<held_once> pool(most);
+    ps::block_pool pool(most, [](ps::block* b) noexcept { delete static_cast<held_once*>(b); });
     std::array<std::atomic<held_once*>, 4> hands{};
     std::atomic<bool> over{false};
     std::atomic<unsigned> wrong{0};
@@ -503,8 +503,8 @@ TEST_CASE("run/random_moments: a pool gives each payload to one holder, whoever 
         }
       });
     for (int given = 0; given < 200;) {
-      held_once* one = pool.take();
-      if (one == nullptr && pool.made() < most) one = pool.make();
+      auto* one = static_cast<held_once*>(pool.take());
+      if (one == nullptr && pool.made() < most) one = pool.make([] { return new held_once; });
       if (one == nullptr) {
         std::this_thread::yield();
         continue;

@@ -22,6 +22,9 @@ int main() {
   for (auto&& b : loader)
     for (const int x : b) sum += x;
   std::printf("penstock %s: a sum of %d\n", std::string(ps::version).c_str(), sum);
+#ifdef PENSTOCK_COMPILED
+  std::printf("with compiled: compiled\n");
+#endif
 #ifdef TEST_ZSTD
   std::printf("with zstd: %s\n", std::string(ps::zstd::codec_name).c_str());
 #endif

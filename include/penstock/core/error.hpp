@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
@@ -78,23 +78,11 @@ class error : public std::exception {
  public:
   error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
   /// The message in pieces.
-  [[gnu::cold, gnu::noinline]] error(errc code, std::initializer_list<detail::piece> message)
-      : code_(code), message_(detail::text(message)) {
-    render();
-  }
-  // Written out, so that places that throw call them: each is five texts.
-  [[gnu::cold, gnu::noinline]] error(const error& other) noexcept
-      : std::exception(other),
-        code_(other.code_),
-        message_(other.message_),
-        stage_(other.stage_),
-        file_(other.file_),
-        key_(other.key_),
-        line_(other.line_),
-        offset_(other.offset_),
-        at_(other.at_) {}
+  [[gnu::cold]] error(errc code, std::initializer_list<detail::piece> message);
+  // Out of line, so that places that throw call them: each is five texts.
+  [[gnu::cold]] error(const error& other) noexcept;
   error& operator=(const error& other) noexcept = default;
-  [[gnu::cold, gnu::noinline]] ~error() override {}
+  [[gnu::cold]] ~error() override;
 
   [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
   [[nodiscard]] errc code() const noexcept { return code_; }
@@ -117,56 +105,17 @@ class error : public std::exception {
   error& at_position(position where) & { return set(at_, where); }
 
   /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
-  [[gnu::cold, gnu::noinline]] error& in_part(std::string_view part) {
-    message_ = detail::shared_text(detail::text({message(), ", in ", part}));
-    render();
-    return *this;
-  }
+  [[gnu::cold]] error& in_part(std::string_view part);
 
   /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
   /// fact.
-  [[gnu::cold, gnu::noinline]] error& within(std::string_view part, std::uint64_t offset) {
-    if (offset_)
-      message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
-    offset_ = offset;
-    render();
-    return *this;
-  }
+  [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
 
  private:
-  [[gnu::cold, gnu::noinline]] error& set(detail::shared_text& fact, std::string_view value) {
-    if (fact.empty()) {
-      fact = detail::shared_text(std::string(value));
-      render();
-    }
-    return *this;
-  }
-  template <class T>
-  [[gnu::cold, gnu::noinline]] error& set(std::optional<T>& fact, T value) {
-    if (!fact) {
-      fact = value;
-      render();
-    }
-    return *this;
-  }
-
-  [[gnu::cold, gnu::noinline]] void render() {
-    std::string line = detail::text({"penstock: ", message_.view()});
-    const std::size_t sentence = line.size();
-    const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
-      detail::append(line, {line.size() == sentence ? " [" : ", ", name});
-      detail::append(line, value);
-    };
-    if (!stage_.empty()) add("stage ", {stage_.view()});
-    if (!file_.empty()) add("file ", {file_.view()});
-    if (!key_.empty()) add("key ", {key_.view()});
-    if (offset_) add("offset ", {*offset_});
-    if (at_) add("position ", {at_->epoch, ":", at_->index});
-    if (line.size() != sentence) line += "]";
-    for (char& c : line)  // names come from foreign bytes
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    line_ = detail::shared_text(line);
-  }
+  [[gnu::cold]] error& set(detail::shared_text& fact, std::string_view value);
+  [[gnu::cold]] error& set(std::optional<std::uint64_t>& fact, std::uint64_t value);
+  [[gnu::cold]] error& set(std::optional<position>& fact, position value);
+  [[gnu::cold]] void render();
 
   errc code_;
   detail::shared_text message_, stage_, file_, key_, line_;
@@ -175,3 +124,7 @@ class error : public std::exception {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/error.ipp>
+#endif

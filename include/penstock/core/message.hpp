@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
+
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -31,20 +32,7 @@ class piece {
   }
   piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
 
-  [[gnu::cold, gnu::noinline]] void append_to(std::string& line) const {
-    if (kind_ == kind::text) {
-      line.append(data_, static_cast<std::size_t>(value_));
-    } else if (kind_ == kind::character) {
-      line.push_back(static_cast<char>(value_));
-    } else {
-      char digits[24];
-      char* begin = digits + sizeof(digits);
-      for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
-        *--begin = static_cast<char>('0' + rest % 10);
-      if (kind_ == kind::negative) *--begin = '-';
-      line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
-    }
-  }
+  [[gnu::cold]] void append_to(std::string& line) const;
 
  private:
   enum class kind : unsigned char { text, character, number, negative };
@@ -55,13 +43,11 @@ class piece {
 
 /// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
 /// much of a program's compile time.
-[[gnu::cold, gnu::noinline]] inline void append(std::string& line, std::initializer_list<piece> pieces) {
-  for (const piece& p : pieces) p.append_to(line);
-}
-[[nodiscard, gnu::cold, gnu::noinline]] inline std::string text(std::initializer_list<piece> pieces) {
-  std::string line;
-  append(line, pieces);
-  return line;
-}
+[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
+[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/message.ipp>
+#endif

@@ -131,16 +131,24 @@ struct plan_parts {
   static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
 };
 
-/// The order chain from the last order stage before batch and deciders to the source.
+/// The order chain from the last order stage before batch and deciders to the source; an empty one over a
+/// forward source.
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
-  auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
-  order_input in{p.source().size(), p.source().starts()};
-  if constexpr (detail::any_wants_places<decltype(orders)> && !renumbering_source<typename Plan::source_type>)
-    in.places.reset(new source_places(p.source().fingerprint(), in.size));
-  return detail::chain_of_orders(std::move(in), orders);
+  if constexpr (parts::forward) {
+    return order_chain<>({}, {});
+  } else {
+    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+    order_input in{p.source().size(), p.source().starts()};
+    if constexpr (detail::any_wants_places<decltype(orders)> &&
+                  !renumbering_source<typename Plan::source_type>)
+      in.places.reset(new source_places(p.source().fingerprint(), in.size));
+    return detail::chain_of_orders(std::move(in), orders);
+  }
 }
+template <class Plan>
+using sample_orders_of = decltype(make_sample_orders(std::declval<const Plan&>()));
 
 /// The world that a plan's `shard` recorded.
 template <class Plan>

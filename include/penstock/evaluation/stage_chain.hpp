@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/plan.hpp>
+#include <penstock/evaluation/detail/landing.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 
 #include <array>
@@ -16,7 +17,8 @@
 /// whose evaluate inlines into one function, and the worker type that goes with it: a scratch for each stage.
 namespace penstock::inline v0_1 {
 
-/// What one stage cost one worker, from the samples that were timed.
+/// What one stage cost one worker, from the samples that were timed: its own work, and the time that what it
+/// left unfinished takes to be written where it is wanted.
 struct stage_cost {
   std::uint64_t nanoseconds = 0;
   std::uint64_t timed = 0;
@@ -24,8 +26,6 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
 using untimed = std::false_type;
-/// The timed one.
-using timed = std::true_type;
 /// Untimed, and the source positions were computed beforehand with `look_up`.
 struct looked_up : std::false_type {};
 
@@ -41,10 +41,11 @@ inline std::uint64_t now_ns() noexcept {
 struct worker_root {
   std::uint32_t part = 0;
   stage_cost cost;
+  landing_time landing;
 };
 /// A worker of an innermost node: it has the root, and no worker below.
 template <class W>
-concept innermost_worker = requires(W& w) {
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
 template <class W>
@@ -56,6 +57,11 @@ worker_root& root_of(W& w) noexcept {
 }
 
 }  // namespace detail
+
+/// The timed one, and its clock, in nanoseconds.
+struct timed : std::true_type {
+  static std::uint64_t now() noexcept { return detail::now_ns(); }
+};
 
 /// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
 template <class Reader, class Binding>
@@ -97,11 +103,14 @@ struct source_node {
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
     if constexpr (timing) {
-      const std::uint64_t begin = detail::now_ns();
+      detail::worker_root& root = w.root;
+      root.landing = {};
+      const std::uint64_t begin = Timing::now();
       reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
-        w.root.cost.nanoseconds += detail::now_ns() - begin;
-        ++w.root.cost.timed;
-        sink(std::forward<V>(value));
+        root.cost.nanoseconds += Timing::now() - begin;
+        ++root.cost.timed;
+        root.landing.hand_on(timing, sink, std::forward<V>(value));
+        root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
       touch(w.places[w.next + look_ahead]);
@@ -130,6 +139,7 @@ struct item_node {
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
+    if constexpr (Timing::value) w.root.landing = {};
     sink(*w.item);
   }
 };
@@ -162,7 +172,7 @@ struct stage_node {
 
  private:
   template <class Sink, class V, class Timing>
-  void pass(position p, worker& w, Sink& sink, V&& value, Timing) const {
+  void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
     auto& root = detail::root_of(w);
     const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
@@ -170,19 +180,24 @@ struct stage_node {
       std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.part = part++;
-        sink(std::forward<W>(row));
+        if constexpr (Timing::value)
+          hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
+        else
+          sink(std::forward<W>(row));
       });
+      if constexpr (Timing::value) ++w.cost.timed, root.landing.passed();
     } else if constexpr (Timing::value) {
-      const std::uint64_t begin = detail::now_ns();
+      const std::uint64_t begin = Timing::now();
       if constexpr (part_of_kind<Stage, decider_tag>) {
         const bool kept = stage.keep(value, call);
-        count(w, begin);
-        if (kept) sink(std::forward<V>(value));
+        count(w, Timing::now() - begin);
+        if (kept) hand_on<V>(w, root.landing, timing, sink, std::forward<V>(value));
       } else {
         auto&& result = stage.apply(std::forward<V>(value), call);
-        count(w, begin);
-        sink(std::forward<decltype(result)>(result));
+        count(w, Timing::now() - begin);
+        hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
+      root.landing.passed();
     } else if constexpr (part_of_kind<Stage, decider_tag>) {
       if (stage.keep(value, call)) sink(std::forward<V>(value));
     } else {
@@ -195,9 +210,16 @@ struct stage_node {
     std::uint32_t before;
     ~part_scope() { part = before; }
   };
-  static void count(worker& w, std::uint64_t begin) noexcept {
-    w.cost.nanoseconds += detail::now_ns() - begin;
+  static void count(worker& w, std::uint64_t nanoseconds) noexcept {
+    w.cost.nanoseconds += nanoseconds;
     ++w.cost.timed;
+  }
+  /// `Given`: what the stage had.
+  template <class Given, class Timing, class Sink, class W>
+  static void hand_on(worker& w, detail::landing_time& landing, Timing timing, Sink& sink, W&& value) {
+    landing.hand_on(timing, sink, std::forward<W>(value));
+    w.cost.nanoseconds +=
+        landing.template share_of_stage<std::remove_cvref_t<Given>, std::remove_cvref_t<W>>();
   }
 };
 

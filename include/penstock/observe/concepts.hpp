@@ -12,7 +12,7 @@
 #include <vector>
 
 /// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
-/// tells what its threads did. A plan without one has no code for it.
+/// tells what its threads did. A run without one looks at an empty list once a block.
 namespace penstock::inline v0_1 {
 
 /// What a thread of a run does for a while.

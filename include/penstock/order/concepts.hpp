@@ -6,10 +6,12 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -125,6 +127,8 @@ concept reaching = order<O> && requires(const O& o, position_range after) {
 /// An order stage: the plan-level value from which `make` builds the order, once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with all that determines
 /// the sequence. A stage with a seed has `plan_seed()`: that of a plan without `seed(n)`.
+/// `works_forward = true` says that it can stand over a source that can only be read forward: then it is a
+/// `counting_stage` or a `repeating_stage`.
 template <class S>
 concept order_stage = std::copy_constructible<S> && std::same_as<typename S::penstock_part, order_tag> &&
                       requires(const S& s, order_input in) {
@@ -132,6 +136,29 @@ concept order_stage = std::copy_constructible<S> && std::same_as<typename S::pen
                         { s.describe() } -> std::same_as<std::string>;
                         { s.make(std::move(in)) } -> order;
                       };
+
+/// What a stage keeps of things that are counted from 0 in every epoch, be they samples, rows or batches:
+/// numbers `first` and on, up to `end`.
+struct item_range {
+  std::uint64_t first = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// An order stage that chooses by number alone, and says what it keeps: `take` and `skip`. It says so with
+/// `counts_only`, and can stand where things have no positions and are counted one after another.
+template <class S>
+concept counting_stage = part_of_kind<S, order_tag> && requires(const std::remove_cvref_t<S>& s) {
+  requires std::remove_cvref_t<S>::counts_only;
+  { s.kept() } -> std::same_as<item_range>;
+};
+
+/// An order stage that gives what stands before it again, `times` times: `repeat`. It says so with
+/// `goes_round`.
+template <class S>
+concept repeating_stage = part_of_kind<S, order_tag> && requires(const std::remove_cvref_t<S>& s) {
+  requires std::remove_cvref_t<S>::goes_round;
+  { s.times } -> std::convertible_to<std::optional<std::uint64_t>>;
+};
 
 /// An order stage that needs to know which samples of the source stand before it:
 /// `static constexpr bool wants_places = true`.

@@ -97,6 +97,7 @@ struct repeat_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "repeat";
   static constexpr bool works_forward = true;
+  static constexpr bool goes_round = true;
 
   [[nodiscard]] repeat_order make(order_input in) const { return repeat_order(std::move(in), times); }
   [[nodiscard]] std::string describe() const {

@@ -68,6 +68,7 @@ struct skip_stage {
   static constexpr bool works_forward = true;
   static constexpr bool counts_only = true;
 
+  [[nodiscard]] item_range kept() const noexcept { return {.first = count}; }
   [[nodiscard]] skip_order make(order_input in) const { return skip_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"skip(", count, ")"}); }
   template <class Hash>

@@ -61,6 +61,7 @@ struct take_stage {
   static constexpr bool works_forward = true;
   static constexpr bool counts_only = true;
 
+  [[nodiscard]] item_range kept() const noexcept { return {.end = count}; }
   [[nodiscard]] take_order make(order_input in) const { return take_order(std::move(in), count); }
   [[nodiscard]] std::string describe() const { return detail::text({"take(", count, ")"}); }
   template <class Hash>

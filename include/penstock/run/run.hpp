@@ -246,9 +246,9 @@ class run {
     requires(parts::batched && lockstep<Plan>)
   {
     if constexpr (parts::direct)
-      return core_->engine.feed().steps_per_epoch();
+      return core_->engine.leading().steps_per_epoch();
     else
-      return *core_->engine.feed().fixed_steps();
+      return *core_->engine.leading().fixed_steps();
   }
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
@@ -297,7 +297,7 @@ class run {
   }
 
   [[nodiscard]] bool steps_are_zero() const {
-    if constexpr (parts::direct) return core_->engine.feed().steps_per_epoch() == 0;
+    if constexpr (parts::direct) return core_->engine.leading().steps_per_epoch() == 0;
     return false;
   }
 
@@ -365,7 +365,7 @@ class run {
 
   void restore(const penstock::state& given) {
     const penstock::state& s = detail::state_that_fits(core_->engine.plan(), given, known_);
-    if (const std::string_view wrong = core_->engine.feed().wrong_with(s); !wrong.empty())
+    if (const std::string_view wrong = core_->engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
     core_->seek(s);
     core_->engine.limit(s.epoch + 1);

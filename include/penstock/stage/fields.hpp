@@ -59,6 +59,7 @@ template <class Blob>
 class optional_blob {
  public:
   using unfinished = void;
+  using blob_type = Blob;
   optional_blob() = default;
   explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
   [[nodiscard]] bool has_value() const noexcept { return there_; }

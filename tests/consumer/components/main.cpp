@@ -4,6 +4,9 @@
 
 #include <penstock/core.hpp>
 
+#if defined(CONSUMER_COMPILED) && !defined(PENSTOCK_COMPILED)
+#error "whoever links penstock::compiled must be told to"
+#endif
 #ifdef CONSUMER_ZSTD
 #include <penstock/codec/unpack_zstd.hpp>
 #include <penstock/codec/zstd.hpp>
@@ -96,6 +99,9 @@ void codec_refuses() {
 
 int main() {
   std::cout << "penstock " << ps::version << '\n';
+#ifdef CONSUMER_COMPILED
+  refuses("compiled", [](ps::bytes_view) { throw ps::error(ps::errc::format, "the library made this"); });
+#endif
 #ifdef CONSUMER_ZSTD
   codec_refuses<ps::zstd>();
   unpacker_refuses<ps::unpack_zstd>();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # Plays vcpkg's part for one port: the functions that its portfile calls do here what vcpkg documents of
-# them, as far as a header-only port can tell the difference. Run with
+# them, as far as a port of headers and a static library can tell the difference. Run with
 #   cmake -DPORT=... -DPORT_DIR=... -DFEATURES=... -DCURRENT_PACKAGES_DIR=... -DBUILD=... -DGENERATOR=...
 #         -DCOMPILER=... -P functions.cmake
 
@@ -32,15 +32,26 @@ function(vcpkg_cmake_configure)
   if(DEFINED arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vcpkg_cmake_configure: ${refused}")
   endif()
-  execute_process(
-    COMMAND
-      ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD}/rel -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
-      -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} -DCMAKE_CXX_COMPILER=${COMPILER} -DBUILD_SHARED_LIBS=OFF
-      -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON ${arg_OPTIONS}
-    OUTPUT_VARIABLE said
-    ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  set(all_said "")
+  foreach(kind IN ITEMS release debug)
+    if(DEFINED VCPKG_BUILD_TYPE AND NOT kind STREQUAL VCPKG_BUILD_TYPE)
+      continue()
+    endif()
+    set(there ${CURRENT_PACKAGES_DIR})
+    if(kind STREQUAL debug)
+      string(APPEND there /debug)
+    endif()
+    execute_process(
+      COMMAND
+        ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD}/${kind} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${kind}
+        -DCMAKE_INSTALL_PREFIX=${there} -DCMAKE_CXX_COMPILER=${COMPILER} -DBUILD_SHARED_LIBS=OFF
+        -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON ${arg_OPTIONS}
+      OUTPUT_VARIABLE said
+      ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+    string(APPEND all_said "${said}")
+  endforeach()
   # vcpkg warns of options that nobody reads; here they are an error.
-  if(said MATCHES "Manually-specified variables were not used[^\n]*\n(.*)")
+  if(all_said MATCHES "Manually-specified variables were not used[^\n]*\n(.*)")
     string(REGEX REPLACE "BUILD_SHARED_LIBS|CMAKE_BUILD_TYPE|CMAKE_[A-Z_]+" "" unused "${CMAKE_MATCH_1}")
     if(unused MATCHES "PENSTOCK_[A-Z_]+")
       message(FATAL_ERROR "the portfile sets an option that penstock does not have: ${CMAKE_MATCH_0}")
@@ -49,11 +60,16 @@ function(vcpkg_cmake_configure)
 endfunction()
 
 function(vcpkg_cmake_install)
-  execute_process(COMMAND ${CMAKE_COMMAND} --build ${BUILD}/rel --target install OUTPUT_QUIET
-                  COMMAND_ERROR_IS_FATAL ANY)
+  foreach(kind IN ITEMS release debug)
+    if(EXISTS ${BUILD}/${kind})
+      execute_process(COMMAND ${CMAKE_COMMAND} --build ${BUILD}/${kind} --target install OUTPUT_QUIET
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endif()
+  endforeach()
 endfunction()
 
-# Moves the package to share/<port> and corrects the two ways in which CMake's files find their prefix.
+# Moves the package to share/<port>, with what the debug build says of its own libraries, and corrects the two
+# ways in which CMake's files find their prefix.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PACKAGE_NAME;CONFIG_PATH" "")
   if(DEFINED arg_UNPARSED_ARGUMENTS)
@@ -72,6 +88,15 @@ function(vcpkg_cmake_config_fixup)
   if(name STREQUAL "cmake")
     file(REMOVE_RECURSE ${parent})
   endif()
+  file(GLOB files ${CURRENT_PACKAGES_DIR}/debug/${arg_CONFIG_PATH}/*-debug.cmake)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME)
+    file(READ ${file} text)
+    string(REPLACE "\${_IMPORT_PREFIX}/lib" "\${_IMPORT_PREFIX}/debug/lib" text "${text}")
+    file(WRITE ${wanted}/${name} "${text}")
+  endforeach()
+  get_filename_component(parent ${CURRENT_PACKAGES_DIR}/debug/${arg_CONFIG_PATH} DIRECTORY)
+  file(REMOVE_RECURSE ${parent} ${CURRENT_PACKAGES_DIR}/debug/share)
   file(GLOB_RECURSE files ${wanted}/*.cmake)
   set(one "get_filename_component(_IMPORT_PREFIX \"\${_IMPORT_PREFIX}\" PATH)")
   set(first "get_filename_component(_IMPORT_PREFIX \"\${CMAKE_CURRENT_LIST_FILE}\" PATH)")
@@ -89,10 +114,15 @@ endfunction()
 function(vcpkg_fixup_pkgconfig)
   file(GLOB_RECURSE files ${CURRENT_PACKAGES_DIR}/*.pc)
   foreach(file IN LISTS files)
-    get_filename_component(place ${file} DIRECTORY)
-    file(RELATIVE_PATH up ${place} ${CURRENT_PACKAGES_DIR})
-    string(REGEX REPLACE "/$" "" up ${up})
+    set(root ${CURRENT_PACKAGES_DIR})
     file(READ ${file} text)
+    if(file MATCHES "/debug/") # whose headers are those of the release
+      string(APPEND root /debug)
+      string(REPLACE "\${prefix}/include" "\${prefix}/../include" text "${text}")
+    endif()
+    get_filename_component(place ${file} DIRECTORY)
+    file(RELATIVE_PATH up ${place} ${root})
+    string(REGEX REPLACE "/$" "" up ${up})
     string(REGEX REPLACE "\nprefix=[^\n]*" "" text "\n${text}")
     string(REPLACE "${CURRENT_PACKAGES_DIR}" "\${prefix}" text "${text}")
     file(WRITE ${file} "prefix=\${pcfiledir}/${up}${text}")

@@ -21,14 +21,14 @@ struct nothing {
   nothing(Session&, ps::memory_account&) {}
 };
 struct identity_binding {};
-using payload = ps::payload<nothing, identity_binding, ps::host::session::transfer>;
+using block = ps::block_of<nothing, identity_binding, ps::host::session::transfer>;
 
 }  // namespace
 
-TEST_CASE("run/payload: rows know their positions, from their part's cut or from a list") {
+TEST_CASE("run/block: rows know their positions, from their part's cut or from a list") {
   ps::host::session session;
   ps::memory_account account;
-  payload p(session, account);
+  block p(session, account);
   p.parts.resize(2);
   p.parts[0].view = ps::step_view(10, 3, 1, 0, 3, 3);
   p.parts[1].view = ps::step_view(100, 2, 1, 0, 2, 2);
@@ -41,10 +41,10 @@ TEST_CASE("run/payload: rows know their positions, from their part's cut or from
   CHECK(p.index(3) == 6);
 }
 
-TEST_CASE("run/payload: of several failures the one of the lowest row is kept") {
+TEST_CASE("run/block: of several failures the one of the lowest row is kept") {
   ps::host::session session;
   ps::memory_account account;
-  payload p(session, account);
+  block p(session, account);
   const auto failure = [](const char* text) { return std::make_exception_ptr(std::runtime_error(text)); };
   p.fail(5, failure("five"));
   p.fail(9, failure("nine"));
@@ -55,13 +55,14 @@ TEST_CASE("run/payload: of several failures the one of the lowest row is kept") 
   CHECK(p.what == nullptr);
 }
 
-TEST_CASE("run/payload: the pool gives what came back last, and never more than it may make") {
+TEST_CASE("run/block: the pool gives what came back last, and never more than it may make") {
   ps::host::session session;
   ps::memory_account account;
-  ps::payload_pool<payload> pool(2);
+  ps::block_pool pool(2, [](ps::block* b) noexcept { delete static_cast<block*>(b); });
   CHECK(pool.take() == nullptr);
-  auto* a = pool.make(session, account);
-  auto* b = pool.make(session, account);
+  const auto make = [&] { return new block(session, account); };
+  block* const a = pool.make(make);
+  block* const b = pool.make(make);
   CHECK(pool.made() == pool.most());
   CHECK(pool.out() == 2);
   pool.give_back(a);

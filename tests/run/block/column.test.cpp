@@ -18,7 +18,7 @@ using namespace penstock_test;
 namespace {
 
 using session = ps::host::session;
-using stacked = ps::flexible_column<int, ps::stack_policy, session>;
+using stacked = ps::flexible_column<int, ps::stack_policy>;
 
 struct fixture {
   session device;
@@ -29,14 +29,14 @@ struct fixture {
 
 TEST_CASE("run/column: fixed values are written in place, and padding is zero") {
   fixture f;
-  ps::fixed_column<int, session> column(f.device, f.account);
+  ps::fixed_column<int> column(f.device, f.account);
   column.begin(4);
   for (std::size_t i = 0; i < 3; ++i) column.write(i, static_cast<int>(i) + 5);
   column.finish(0, 4, 3);
   const auto view = column.view(0, 4);
   CHECK(std::vector<int>(view.begin(), view.end()) == std::vector<int>{5, 6, 7, 0});
   CHECK(column.bytes(1, 2).size() == 8);
-  ps::fixed_column<std::array<short, 3>, session> arrays(f.device, f.account);
+  ps::fixed_column<std::array<short, 3>> arrays(f.device, f.account);
   arrays.begin(2);
   arrays.write(1, std::array<short, 3>{1, 2, 3});
   CHECK(arrays.view(0, 2).shape() == ps::extents(2, 3));
@@ -102,7 +102,7 @@ TEST_CASE("run/column: rows are moved between blocks, in place or aside") {
   target.copy(1, source, 1, 1);
   target.finish(0, 2, 2);
   CHECK(target.view(0, 2)[1].data()[2] == 5);
-  ps::flexible_column<int, ps::ragged_policy, session> list(f.device, f.account);
+  ps::flexible_column<int, ps::ragged_policy> list(f.device, f.account);
   list.begin(2);
   list.write(0, std::vector<int>{7});
   list.write(1, std::vector<int>{});

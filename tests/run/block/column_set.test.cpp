@@ -18,7 +18,7 @@ using namespace penstock_test;
 TEST_CASE("run/column_set: a record has a column per field, written and copied together") {
   using sample = ps::record<ps::field<"a", int>, ps::field<"b", double>>;
   using plan = decltype(ps::from(std::vector<sample>{}) | ps::batch(2));
-  using columns = ps::columns_of<plan, ps::host::session>;
+  using columns = ps::columns_of<plan>;
   static_assert(columns::size == 2);
   ps::host::session session;
   ps::memory_account account;
@@ -37,7 +37,7 @@ TEST_CASE("run/column_set: a record has a column per field, written and copied t
 
 TEST_CASE("run/column_set: a loop without batches holds whole samples") {
   using plan = ps::plan<ps::from_source<std::vector<std::string>>>;
-  using columns = ps::columns_of<plan, ps::host::session>;
+  using columns = ps::columns_of<plan>;
   ps::host::session session;
   ps::memory_account account;
   columns rows(session, account);

@@ -17,7 +17,7 @@ TEST_CASE("run/slot_memory: grows, keeps what it is told to keep, and is account
   ps::host::session session;
   ps::memory_account account;
   {
-    ps::slot_memory<ps::host::session> memory(session, account);
+    ps::slot_memory memory(session, account);
     CHECK(memory.data() == nullptr);
     memory.reserve(100);
     CHECK(account.bytes == 100);
@@ -28,7 +28,7 @@ TEST_CASE("run/slot_memory: grows, keeps what it is told to keep, and is account
     memory.reserve(1000, 100);
     CHECK(memory.data()[99] == std::byte{7});
     CHECK(account.bytes == memory.capacity());
-    ps::slot_memory<ps::host::session> other(std::move(memory));
+    ps::slot_memory other(std::move(memory));
     CHECK(memory.data() == nullptr);
     CHECK(other.capacity() == account.bytes);
   }

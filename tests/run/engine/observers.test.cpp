@@ -111,9 +111,9 @@ TEST_CASE("run/observers: every observer of a plan hears the same, one that is n
   const witness one, two;
   const auto plain = ps::generated(60, words_of) | ps::map([](const numbers& v) { return v[0]; }) |
                      ps::shuffle(3) | ps::batch(6) | ps::workers(2);
-  static_assert(!ps::run_watch<std::remove_cvref_t<decltype(plain)>>::any, "nobody watches");
+  CHECK(ps::observers_of(plain, 2, false).empty());
   const auto plan = plain | one | two;
-  static_assert(ps::run_watch<std::remove_cvref_t<decltype(plan)>>::any, "two watch");
+  CHECK(ps::observers_of(plan, 2, false).size() == 2);
   CHECK(read_plan(plain, 2) == read_plan(plan, 2));
   REQUIRE(one.seen().events.size() == two.seen().events.size());
   CHECK(one.seen().what.workers == 2);

@@ -2,27 +2,20 @@
 
 #include <penstock/run/engine/worker_counts.hpp>
 
-#include <penstock/source/from.hpp>
-#include <penstock/stage/batch.hpp>
-#include <penstock/stage/map.hpp>
-
 #include "support/catch.hpp"
-#include "support/collect.hpp"
 
 #include <vector>
 
 namespace ps = penstock;
-using namespace penstock_test;
 
 TEST_CASE("run/worker_counts: workers are added up under the names of source and value stages") {
-  const auto plan = ps::from(first_ints(4)) | ps::map([](int x) { return x; }) | ps::batch(2);
-  std::vector<ps::worker_counts<2>> workers(2);
+  std::vector<ps::worker_counts> workers(2);
+  for (auto& w : workers) w.follow_stages(2);
   workers[0].add(10, 1'000'000'000);
   workers[1].add(30, 500'000'000);
-  workers[0].stage_ns[1] = 400;
-  workers[0].stage_timed[1] = 4;
+  workers[0].publish(std::vector<ps::stage_cost>{{}, {400, 4}});
   ps::run_counters all;
-  ps::add_worker_counts(all, workers, plan);
+  ps::add_worker_counts(all, workers, {"from", "map"});
   REQUIRE(all.stages.size() == 2);
   CHECK(all.stages[0].name == "from");
   CHECK(all.stages[1].name == "map");
@@ -33,7 +26,7 @@ TEST_CASE("run/worker_counts: workers are added up under the names of source and
 
 TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the consumer") {
   ps::stall_clock stall;
-  ps::worker_counts<2> counts;
+  ps::worker_counts counts;
   stall.begin(100);
   CHECK(stall.at(130) == 30);
   const ps::room_wait first{120, stall.at(120)};

@@ -25,13 +25,13 @@ TEST_CASE("run/selection: skip and take are those of lists, in any order") {
               list.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(begin + count, list.size())));
         };
         if (skip_first) {
-          chosen.skip_first(skip);
-          chosen.take_first(take);
+          chosen.keep({.first = skip});
+          chosen.keep({.end = take});
           cut(skip, 1000);
           cut(0, take);
         } else {
-          chosen.take_first(take);
-          chosen.skip_first(skip);
+          chosen.keep({.end = take});
+          chosen.keep({.first = skip});
           cut(0, take);
           cut(skip, 1000);
         }
@@ -59,4 +59,20 @@ TEST_CASE("run/selection: ranks are dealt in turn") {
   CHECK(mine.ours(1));
   CHECK(mine.ours(4));
   CHECK_FALSE(mine.ours(3));
+}
+
+TEST_CASE("run/selection: of one stage a mark says where it stands") {
+  ps::selection third;
+  third.deal(1, 3);
+  for (const ps::selection& one :
+       {ps::selection({.first = 5}), ps::selection({.end = 7}), third, ps::selection()})
+    for (std::uint64_t number = 0; number < 20; ++number) {
+      const std::uint64_t again = one.number_at(one.mark_at(number));
+      REQUIRE(one.look(again) == one.look(number));
+      REQUIRE(one.ours(again) == one.ours(number));
+      REQUIRE(one.mark_at(again) == one.mark_at(number));
+    }
+  CHECK(ps::selection({.first = 5}).mark_at(2) == 3);
+  CHECK(ps::selection({.end = 5}).mark_at(2) == 2);
+  CHECK(third.mark_at(0) == 1);
 }

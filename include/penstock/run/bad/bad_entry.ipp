@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -54,7 +55,7 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
     other.key = next_text(json, "key");
     other.file = next_text(json, "file");
     json.expect('}');
-    made.substitute = other;
+    made.substitute = std::move(other);
   } else if (done != "skipped") {
     json.fail("\"skipped\" or \"replaced\"", begin);
   }

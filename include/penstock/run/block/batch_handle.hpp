@@ -26,7 +26,7 @@ namespace penstock::inline v0_1 {
 /// any thread.
 template <class Core>
 class batch_handle {
-  using payload = typename Core::payload_type;
+  using block_type = typename Core::block_type;
   using parts = plan_parts<typename Core::plan_type>;
 
  public:
@@ -34,16 +34,16 @@ class batch_handle {
   using element = typename parts::element;
 
   batch_handle() = default;
-  /// Takes one share of the payload, which keeps its pool alive.
-  batch_handle(payload* p, const batch_part& part) noexcept
-      : payload_(p),
+  /// Takes one share of the block_type, which keeps its pool alive.
+  batch_handle(block_type* p, const batch_part& part) noexcept
+      : block_(p),
         first_(static_cast<std::size_t>(part.first)),
         slots_(static_cast<std::size_t>(part.slots)),
         valid_(static_cast<std::size_t>(part.valid)),
         global_(static_cast<std::size_t>(part.global)),
         place_(part.delivered) {}
   batch_handle(batch_handle&& other) noexcept
-      : payload_(std::exchange(other.payload_, nullptr)),
+      : block_(std::exchange(other.block_, nullptr)),
         first_(other.first_),
         slots_(other.slots_),
         valid_(other.valid_),
@@ -53,7 +53,7 @@ class batch_handle {
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();
-      payload_ = std::exchange(other.payload_, nullptr);
+      block_ = std::exchange(other.block_, nullptr);
       first_ = other.first_;
       slots_ = other.slots_;
       valid_ = other.valid_;
@@ -67,21 +67,20 @@ class batch_handle {
 
   /// Gives the memory back to the pool.
   void reset() noexcept {
-    if (payload_ != nullptr) Core::give_up(*std::exchange(payload_, nullptr), 1);
+    if (block_ != nullptr) Core::give_up(*std::exchange(block_, nullptr), 1);
   }
   /// Leaves the handle empty and its share with the caller.
-  [[nodiscard]] payload* forget() noexcept {
+  [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
-    return std::exchange(payload_, nullptr);
+    return std::exchange(block_, nullptr);
   }
-  [[nodiscard]] explicit operator bool() const noexcept { return payload_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
   /// Slots of this rank's batch, padding included.
   [[nodiscard]] std::size_t size() const { return slots_; }
   /// Slots that hold a sample. They come first; `bad_samples::skip` leaves holes among them, see `valid()`.
   [[nodiscard]] std::size_t valid_size() const {
-    if constexpr (parts::tolerant)
-      return payload_ == nullptr ? 0 : valid_ - payload_->bad.holes(first_, slots_);
+    if constexpr (parts::tolerant) return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
     return valid_;
   }
   /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
@@ -93,7 +92,7 @@ class batch_handle {
       mask_ = std::make_unique<std::uint8_t[]>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
-        for (const auto& one : payload_->bad.all())
+        for (const auto& one : block_->bad.all())
           if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
@@ -104,7 +103,7 @@ class batch_handle {
 
   /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
   /// of the bad sample. Allocates.
-  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*payload_, first_, valid_); }
+  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
   /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
   /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
@@ -118,7 +117,7 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return payload_->columns.template column<I>().view(first_, slots_);
+    return block_->columns.template column<I>().view(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -147,9 +146,9 @@ class batch_handle {
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
-      return core().engine.device().data(payload_->transfer, I);
+      return core().engine.device_session().data(block_->transfer, I);
     else
-      return payload_->columns.bytes(first_, slots_)[I].data();
+      return block_->columns.bytes(first_, slots_)[I].data();
   }
 
   /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
@@ -160,13 +159,13 @@ class batch_handle {
                       typename Core::engine_type::session_type::transfer& t,
                       Stream given) { s.wait_on(t, given); }
   void on(Stream stream) const {
-    core().engine.device().wait_on(payload_->transfer, stream);
+    core().engine.device_session().wait_on(block_->transfer, stream);
   }
 
  private:
-  [[nodiscard]] Core& core() const { return *static_cast<Core*>(payload_->owner.get()); }
+  [[nodiscard]] Core& core() const { return *static_cast<Core*>(block_->owner.get()); }
 
-  payload* payload_ = nullptr;
+  block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
   position place_;
   mutable std::unique_ptr<std::uint8_t[]> mask_;

@@ -19,24 +19,24 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class V, class Policy, class Session, shape_class Shape = shape_class_of<V>>
+template <class V, class Policy, shape_class Shape = shape_class_of<V>>
 struct column_for {
-  using type = flexible_column<typename stored<V>::type, Policy, Session>;
+  using type = flexible_column<typename stored<V>::type, Policy>;
 };
-template <class V, class Policy, class Session>
-struct column_for<V, Policy, Session, shape_class::fixed> {
-  using type = fixed_column<V, Session>;
+template <class V, class Policy>
+struct column_for<V, Policy, shape_class::fixed> {
+  using type = fixed_column<V>;
 };
 
-template <class Batch, class Session, class V>
+template <class Batch, class V>
 struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>, Session>::type>;
+  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
 };
-template <class Batch, class Session, class... Fields>
-struct columns_for<Batch, Session, record<Fields...>> {
-  using type = pack<
-      typename column_for<std::remove_cvref_t<typename Fields::type>,
-                          typename Batch::template policy<typename Fields::name_type>, Session>::type...>;
+template <class Batch, class... Fields>
+struct columns_for<Batch, record<Fields...>> {
+  using type =
+      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
+                               typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
 }  // namespace detail
@@ -145,21 +145,21 @@ class column_set {
 
 namespace detail {
 
-template <class Plan, class Session, bool Batched = plan_parts<Plan>::batched>
+template <class Plan, bool Batched = plan_parts<Plan>::batched>
 struct columns_of_plan {
   using parts = plan_parts<Plan>;
   using batch = detail::type_at<parts::in::batch, typename parts::stages>;
-  using type = column_set<typename columns_for<batch, Session, typename parts::element>::type>;
+  using type = column_set<typename columns_for<batch, typename parts::element>::type>;
 };
-template <class Plan, class Session>
-struct columns_of_plan<Plan, Session, false> {
+template <class Plan>
+struct columns_of_plan<Plan, false> {
   using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
 };
 
 }  // namespace detail
 
-/// The columns of a plan's batches, in memory of a device's session.
-template <class Plan, class Session>
-using columns_of = typename detail::columns_of_plan<Plan, Session>::type;
+/// The columns of a plan's batches.
+template <class Plan>
+using columns_of = typename detail::columns_of_plan<Plan>::type;
 
 }  // namespace penstock::inline v0_1

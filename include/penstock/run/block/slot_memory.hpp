@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/device/concepts.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -18,19 +17,23 @@ struct memory_account {
 };
 
 /// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
-/// entered in the account.
-template <device_session Session>
+/// entered in the account. It asks the session through two function pointers, and only where it grows or
+/// ends.
 class slot_memory {
  public:
   slot_memory() = default;
-  slot_memory(Session& session, memory_account& account) : session_(&session), account_(&account) {}
+  template <device_session Session>
+  slot_memory(Session& session, memory_account& account) noexcept
+      : session_(&session), calls_(&calls_to<Session>), account_(&account) {}
   slot_memory(slot_memory&& other) noexcept
       : session_(other.session_),
+        calls_(other.calls_),
         account_(other.account_),
         data_(std::exchange(other.data_, nullptr)),
         capacity_(std::exchange(other.capacity_, 0)) {}
   slot_memory& operator=(slot_memory&& other) noexcept {
     std::swap(session_, other.session_);
+    std::swap(calls_, other.calls_);
     std::swap(account_, other.account_);
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
@@ -43,30 +46,33 @@ class slot_memory {
 
   /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
   void reserve(std::size_t bytes, std::size_t keep = 0) {
-    if (bytes <= capacity_) return;
-    const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
-    auto* fresh = static_cast<std::byte*>(session_->allocate(wanted));
-    if (keep != 0) std::memcpy(fresh, data_, keep);
-    release();
-    data_ = fresh;
-    capacity_ = wanted;
-    account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
+    if (bytes > capacity_) grow(bytes, keep);
   }
 
   /// Gives it back to the session.
-  void release() noexcept {
-    if (data_ == nullptr) return;
-    session_->deallocate(data_, capacity_);
-    account_->bytes.fetch_sub(capacity_, std::memory_order_relaxed);
-    data_ = nullptr;
-    capacity_ = 0;
-  }
+  void release() noexcept;
 
  private:
-  Session* session_ = nullptr;
+  struct calls {
+    void* (*allocate)(void*, std::size_t);
+    void (*deallocate)(void*, void*, std::size_t) noexcept;
+  };
+  template <class S>
+  static constexpr calls calls_to{
+      [](void* s, std::size_t bytes) -> void* { return static_cast<S*>(s)->allocate(bytes); },
+      [](void* s, void* p, std::size_t bytes) noexcept { static_cast<S*>(s)->deallocate(p, bytes); }};
+
+  void grow(std::size_t bytes, std::size_t keep);
+
+  void* session_ = nullptr;
+  const calls* calls_ = nullptr;
   memory_account* account_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/slot_memory.ipp>
+#endif

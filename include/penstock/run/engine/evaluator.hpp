@@ -6,6 +6,7 @@
 #include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/column.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace penstock::inline v0_1 {
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 /// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
 /// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Payload, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -34,117 +35,27 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Payload& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
-    std::uint64_t row = first;
-    const auto index_of = [&](std::uint64_t r) {
-      return p.listed ? p.indices[static_cast<std::size_t>(r)] : part.view[r - part.first];
-    };
-    bool again = false;
-    do {
-      try {
-        if (times && row < last) {
-          counts.begin_run(index_of(row), 1);
-          evaluate_to_row(p, w, row, index_of(row), timed{});
-          ++row;
-        }
-        if constexpr (Light) {
-          while (row < last && !ring_.stopped()) {
-            const std::uint64_t count = std::min(last - row, counts.run);
-            counts.begin_run(index_of(row), count);
-            write_light(p, part, w, row, row + count);
-          }
-        } else {
-          for (; row < last; ++row) {
-            if (ring_.stopped()) return;
-            const std::uint64_t index = index_of(row);
-            counts.begin_run(index, 1);
-            evaluate_to_row(p, w, row, index, untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, index_of(row)}, slot_place{*this, p, w, row});
-        ++row;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
+    in_place rows{p, w, first};
+    write(rows, part, counts, last, times, [](std::uint64_t) {});
   }
-
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
   template <class Counts>
-  void write_rows(Payload& p, worker& w, Counts& counts, bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const std::uint64_t valid = p.parts[0].valid;
-    bool again = false;
-    do {
-      try {
-        if (times && valid != 0) {
-          counts.begin_run(p.index(0), 1);
-          chain_.evaluate({p.epoch, p.index(0)}, w, rows, timed{});
-          ++rows.slot;
-        }
-        if (Light && !Chain::has_parts && !p.listed) {
-          while (rows.slot < valid) {
-            if (ring_.stopped()) return;
-            const std::uint64_t count = std::min(valid - rows.slot, counts.run);
-            counts.begin_run(p.index(rows.slot), count);
-            write_rows_light(p, w, rows, rows.slot + count);
-          }
-        } else {
-          for (; rows.slot < valid; ++rows.slot) {
-            if (ring_.stopped()) return;
-            const std::uint64_t index = p.index(rows.slot);
-            counts.begin_run(index, 1);
-            chain_.evaluate({p.epoch, index}, w, rows, untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, p.index(rows.slot)}, chunk_place{*this, w, rows});
-        ++rows.slot;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
-    p.rows = rows.count;
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
+    append_all(p, w, counts, times, [](std::uint64_t) {});
   }
-
   /// The same for a chunk of samples that a forward source gave.
   template <class Item, class Counts>
-  void write_items(Payload& p, worker& w, Counts& counts, const std::vector<Item>& items,
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
                    bool times) const noexcept {
-    row_writer rows = begin_rows(p);
-    const batch_part& part = p.parts[0];
-    bool again = false;
-    do {
-      try {
-        for (; rows.slot < part.valid; ++rows.slot) {
-          if (ring_.stopped()) return;
-          detail::innermost(w).item = &items[static_cast<std::size_t>(rows.slot)];
-          const position at{p.epoch, part.view[rows.slot]};
-          counts.begin_run(at.index, 1);
-          if (times && rows.slot == 0)
-            chain_.evaluate(at, w, rows, timed{});
-          else
-            chain_.evaluate(at, w, rows, untimed{});
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without(p, w, {p.epoch, part.view[rows.slot]}, chunk_place{*this, w, rows});
-        ++rows.slot;
-      }
-    } while (Bad::tolerates && again);
-    p.rows = rows.count;
+    append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
+      root.item = all + slot;
+    });
   }
 
   /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
-  static void note_failure(Payload& p, std::uint64_t row, std::uint64_t index) noexcept {
+  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
     try {
       throw;
     } catch (error& e) {
@@ -162,7 +73,7 @@ class evaluator {
   /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
   /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
   /// a worker, another one takes its place.
-  static void finish_columns(Payload& p, const batch_part& part) noexcept {
+  static void finish_columns(Block& p, const batch_part& part) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, part, [&](bad_slot& one) {
         p.columns.blank(static_cast<std::size_t>(one.row));
@@ -193,39 +104,52 @@ class evaluator {
       p.fail(part.first, std::current_exception());
     }
   }
-  void finish_columns(Payload& p, const batch_part& part, worker& w) const noexcept {
+  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
     if constexpr (Bad::replaces)
-      finish_tolerantly(p, part, [&](bad_slot& one) {
-        find_substitute(one, w, slot_place{*this, p, w, one.row});
-      });
+      finish_tolerantly(p, part, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
       finish_columns(p, part);
   }
 
  private:
-  /// A row of a batch, for what becomes of a bad sample.
-  struct slot_place {
-    static constexpr bool makes_holes = true;
-    const evaluator& self;
-    Payload& p;
+  /// Where samples go whose rows are known: each to the row of its slot.
+  struct in_place {
+    static constexpr bool makes_holes = true, one_each = true;
+    Block& p;
     worker& w;
-    std::uint64_t number;
+    std::uint64_t slot;
 
-    [[nodiscard]] std::uint64_t row() const noexcept { return number; }
-    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(number)); }
-    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(number)); }
-    void evaluate(position at) const { self.evaluate_to_row(p, w, number, at.index, looked_up{}); }
+    template <class V>
+    void operator()(V&& value) const {
+      p.columns.write(static_cast<std::size_t>(slot), std::forward<V>(value));
+    }
+    [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
+    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(slot)); }
+    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(slot)); }
+
+    /// What a loop over many slots needs, to be kept in registers.
+    struct writer {
+      decltype(Block::columns)& columns;
+      template <class V>
+      void write(std::uint64_t to, V&& value) const {
+        columns.write(static_cast<std::size_t>(to), std::forward<V>(value));
+      }
+    };
+    [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
+    void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
   };
-  /// Where the rows of a chunk go; makes room where a stage made several of one.
-  struct row_writer {
-    Payload& p;
-    std::uint64_t count, room, slot;
+  /// Where samples go of which each makes as many rows as it makes: one after another. Makes room where a
+  /// stage made several of one.
+  struct appended {
+    static constexpr bool makes_holes = false, one_each = !Chain::has_parts;
+    Block& p;
+    worker& w;
+    std::uint64_t slot, count, room;
 
     template <class V>
     void operator()(V&& value) {
       if (count == room) grow();
-      p.columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-      p.sources[static_cast<std::size_t>(count)] = static_cast<std::uint32_t>(slot);
+      begin_at(count).write(slot, std::forward<V>(value));
       ++count;
     }
     void grow() {
@@ -233,29 +157,38 @@ class evaluator {
       p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
       p.sources.resize(static_cast<std::size_t>(room));
     }
-  };
-
-  /// The rows that a sample of a chunk makes.
-  struct chunk_place {
-    static constexpr bool makes_holes = false;
-    const evaluator& self;
-    worker& w;
-    row_writer& rows;
-
-    [[nodiscard]] std::uint64_t row() const noexcept { return rows.count; }
-    void take_back() const noexcept {
-      Payload& p = rows.p;
-      for (; rows.count != 0 && p.sources[static_cast<std::size_t>(rows.count - 1)] == rows.slot;
-           --rows.count)
-        p.columns.unwrite(static_cast<std::size_t>(rows.count - 1));
+    [[nodiscard]] std::uint64_t row() const noexcept { return count; }
+    void take_back() noexcept {
+      for (; count != 0 && p.sources[static_cast<std::size_t>(count - 1)] == slot; --count)
+        p.columns.unwrite(static_cast<std::size_t>(count - 1));
     }
-    void evaluate(position at) const { self.chain_.evaluate(at, w, rows, looked_up{}); }
+
+    /// The same: where each sample makes one row at most, there is always room for it.
+    struct writer {
+      decltype(Block::columns)& columns;
+      std::uint32_t* const sources;
+      std::uint64_t count;
+      template <class V>
+      void write(std::uint64_t of_slot, V&& value) {
+        columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+        sources[count] = static_cast<std::uint32_t>(of_slot);
+        ++count;
+      }
+    };
+    [[nodiscard]] writer begin() const noexcept { return begin_at(count); }
+    [[nodiscard]] writer begin_at(std::uint64_t row) const noexcept {
+      return {p.columns, p.sources.data(), row};
+    }
+    void end(const writer& done, std::uint64_t reached) noexcept {
+      count = done.count;
+      slot = reached;
+    }
   };
 
   /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
   /// the failure is.
-  template <class Place>
-  bool go_on_without(Payload& p, worker& w, position at, Place where) const noexcept {
+  template <class Rows>
+  bool go_on_without(position at, Rows& rows) const noexcept {
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -263,32 +196,32 @@ class evaluator {
         } catch (error& e) {
           if (!depends_on_bytes(e.code())) throw;
           e.at_position(at);
-          where.take_back();
-          bad_slot one{where.row(), at, e};
+          rows.take_back();
+          bad_slot one{rows.row(), at, e};
           if constexpr (Bad::replaces) {
-            find_substitute(one, w, where);
-          } else if constexpr (Place::makes_holes) {
-            where.leave_empty();
+            find_substitute(one, rows);
+          } else if constexpr (Rows::makes_holes) {
+            rows.leave_empty();
             one.hole = true;
           }
-          p.note_bad(one);
+          rows.p.note_bad(one);
           return true;
         }
       } catch (...) {
-        note_failure(p, where.row(), at.index);
+        note_failure(rows.p, rows.row(), at.index);
       }
     } else {
-      note_failure(p, where.row(), at.index);
+      note_failure(rows.p, rows.row(), at.index);
     }
     return false;
   }
 
   /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
-  template <class Place>
-  void find_substitute(bad_slot& one, worker& w, const Place& where) const {
+  template <class Rows>
+  void find_substitute(bad_slot& one, Rows&& rows) const {
     one.substitute.reset();
     do {
-      where.take_back();
+      rows.take_back();
       if (one.tries == Bad::most)
         throw detail::error_like(
             one.what, {"bad_samples::replace: ", one.tries,
@@ -299,9 +232,9 @@ class evaluator {
             one.what,
             {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
       const position drawn = bad_.draw(one.at, one.tries++);
-      detail::innermost(w).stand_at(bad_.orders->sample_at(drawn));
+      detail::innermost(rows.w).stand_at(bad_.orders->sample_at(drawn));
       try {
-        where.evaluate(one.at);
+        chain_.evaluate(one.at, rows.w, rows, looked_up{});
         one.substitute = drawn;
       } catch (const error& e) {
         if (!depends_on_bytes(e.code())) throw;
@@ -312,7 +245,7 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
   /// others.
   template <class Settle>
-  static void finish_tolerantly(Payload& p, const batch_part& part, Settle settle) noexcept {
+  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
     bool led = false;
     while (true) {
       try {
@@ -344,38 +277,73 @@ class evaluator {
     }
   }
 
-  /// Room for a row per slot; the vector keeps what it had.
-  static row_writer begin_rows(Payload& p) noexcept {
-    return {p, 0, std::min<std::uint64_t>(p.slots, p.sources.size()), 0};
+  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain finds it.
+  template <class Counts, class Bring>
+  void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
+    // room for a row per slot; the vector keeps what it had
+    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
+    write(rows, p.parts[0], counts, p.parts[0].valid, times, bring);
+    p.rows = rows.count;
   }
 
-  template <class Timing>
-  void evaluate_to_row(Payload& p, worker& w, std::uint64_t row, std::uint64_t index, Timing timing) const {
-    chain_.evaluate(
-        {p.epoch, index}, w,
-        [&p, row]<class V>(V&& value) {
-          p.columns.write(static_cast<std::size_t>(row), std::forward<V>(value));
-        },
-        timing);
+  /// Evaluates the slots up to `last` of a part to `rows`, which stands at the first of them; `bring` as
+  /// above. With `times` the first one is timed.
+  template <class Rows, class Counts, class Bring>
+  void write(Rows& rows, const batch_part& part, Counts& counts, std::uint64_t last, bool times,
+             Bring bring) const noexcept {
+    Block& p = rows.p;
+    const auto index_of = [&](std::uint64_t slot) {
+      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : part.view[slot - part.first];
+    };
+    const auto one = [&](auto timing) {
+      const std::uint64_t index = index_of(rows.slot);
+      bring(rows.slot);
+      counts.begin_run(index, 1);
+      chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
+      ++rows.slot;
+    };
+    bool again = false;
+    do {
+      try {
+        if (times && rows.slot < last) one(timed{});
+        while (rows.slot < last && !ring_.stopped()) {
+          if constexpr (Light && Rows::one_each) {
+            const std::uint64_t count = std::min(last - rows.slot, counts.run);
+            counts.begin_run(index_of(rows.slot), count);
+            write_light(rows, part, rows.slot + count, bring);
+          } else {
+            one(untimed{});
+          }
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without({p.epoch, index_of(rows.slot)}, rows);
+        ++rows.slot;
+        times = false;
+      }
+    } while (Bad::tolerates && again);
   }
 
-  /// The loop of `write_slots` with everything in registers. `row` is where it stands, also when something is
-  /// thrown.
-  void write_light(Payload& p, const batch_part& part, worker& w, std::uint64_t& row,
-                   std::uint64_t last) const {
+  /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
+  /// where the loop has come to, also when something is thrown.
+  template <class Rows, class Bring>
+  void write_light(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
+    Block& p = rows.p;
+    worker& w = rows.w;
     const step_view view = part.view;
     const std::uint64_t epoch = p.epoch, base = part.first;
-    auto& columns = p.columns;
-    std::uint64_t at = row;
+    auto into = rows.begin();
+    std::uint64_t at = rows.slot;
     const auto loop = [&](auto index_of) {
       const auto evaluate_until = [&](std::uint64_t end, auto timing) {
-        for (; at < end; ++at)
+        for (; at < end; ++at) {
+          bring(at);
           chain_.evaluate(
               {epoch, index_of(at)}, w,
-              [&columns, at]<class V>(V&& value) {
-                columns.write(static_cast<std::size_t>(at), std::forward<V>(value));
-              },
-              timing);
+              [&into, at]<class V>(V&& value) { into.write(at, std::forward<V>(value)); }, timing);
+        }
       };
       if constexpr (Ordered) {
         while (at < last) {
@@ -389,43 +357,16 @@ class evaluator {
     };
     try {
       if (p.listed)
-        loop([indices = p.indices.data()](std::uint64_t r) { return indices[r]; });
+        loop([indices = p.indices.data()](std::uint64_t slot) { return indices[slot]; });
       else if (view.contiguous())
-        loop([shift = view[0] - base](std::uint64_t r) { return r + shift; });
+        loop([shift = view[0] - base](std::uint64_t slot) { return slot + shift; });
       else
-        loop([&view, base](std::uint64_t r) { return view[r - base]; });
+        loop([&view, base](std::uint64_t slot) { return view[slot - base]; });
     } catch (...) {
-      row = at;
+      rows.end(into, at);
       throw;
     }
-    row = at;
-  }
-
-  /// The loop of `write_rows` in registers, where no stage makes several of one: then there is always room
-  /// for a row.
-  void write_rows_light(Payload& p, worker& w, row_writer& rows, std::uint64_t end) const {
-    const step_view view = p.parts[0].view;
-    const std::uint64_t epoch = p.epoch;
-    auto& columns = p.columns;
-    std::uint32_t* const sources = p.sources.data();
-    std::uint64_t count = rows.count, slot = rows.slot;
-    try {
-      for (; slot < end; ++slot)
-        chain_.evaluate(
-            {epoch, view[slot]}, w,
-            [&columns, sources, slot, &count]<class V>(V&& value) {
-              columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
-              sources[count] = static_cast<std::uint32_t>(slot);
-              ++count;
-            },
-            untimed{});
-    } catch (...) {
-      rows.count = count;
-      rows.slot = slot;
-      throw;
-    }
-    rows.count = count;
-    rows.slot = slot;
+    rows.end(into, at);
   }
 
   Chain chain_;

@@ -1,125 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/evaluation/reader_calls.hpp>
-#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/thread.hpp>
+#include <penstock/run/feed/feed.hpp>
+#include <penstock/run/feed/placement.hpp>
 
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <optional>
-#include <utility>
 
 namespace penstock::inline v0_1 {
+
+/// Who asks for bytes on behalf of `read_ahead`: code of the plan, which knows its reader and its orders.
+struct hinter {
+  void* self = nullptr;  ///< null: the source takes no hints
+  /// Asks for the samples of a placement. May throw.
+  void (*hint)(void* self, const placement& samples) = nullptr;
+};
 
 /// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
 /// ahead of what is opened.
 ///
 /// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
 /// own (a hint may block in the kernel), or in the consumer's where the run has no workers.
-template <class Reader, class Feed>
 class read_ahead {
  public:
   read_ahead() = default;
+  read_ahead(const read_ahead&) = delete;
+  read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// `asked(who, begin, end, samples)` is called after each time that bytes were asked for, by the thread
-  /// that did; times in nanoseconds of the steady clock.
-  using asked_type = void (*)(void* who, std::uint64_t begin, std::uint64_t end, std::uint64_t samples);
-  void observe(asked_type asked, void* who) noexcept {
-    asked_by_ = asked;
-    who_ = who;
-  }
-  void start(const Reader& reader, const Feed& feed, std::uint64_t samples, bool own_thread) {
-    reader_ = &reader;
-    feed_ = feed;
-    samples_ = samples;
-    if (own_thread) thread_.template start<&read_ahead::follow>(*this);
-  }
+  /// Follows `from` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
+  void start(const feed& from, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
   /// A block of so many slots was opened.
-  void opened(std::uint64_t slots) {
-    if (reader_ == nullptr) return;
-    {
-      const std::lock_guard guard(lock_);
-      opened_ += slots;
-    }
-    if (thread_.joinable())
-      more_.notify_one();
-    else
-      catch_up();
-  }
-  void limit(std::uint64_t epochs) {
-    if (reader_ == nullptr) return;
-    const std::lock_guard guard(lock_);
-    feed_->limit(epochs);
-  }
+  void opened(std::uint64_t slots);
+  void limit(std::uint64_t epochs);
   /// Begins again where the feed stands now.
-  void restart(const Feed& feed) {
-    if (reader_ == nullptr) return;
-    const std::lock_guard guard(lock_);
-    feed_ = feed;
-    opened_ = asked_ = 0;
-  }
-  void stop() noexcept {
-    {
-      const std::lock_guard guard(lock_);
-      stop_ = true;
-    }
-    more_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
+  void restart(const feed& now);
+  void stop() noexcept;
 
  private:
-  [[nodiscard]] bool behind() const { return feed_->more() && asked_ < opened_ + samples_; }
+  [[nodiscard]] bool behind() const { return feed_.more() && asked_ < opened_ + samples_; }
+  void ask_once(std::unique_lock<std::mutex>& held);
+  void catch_up();
+  void follow() noexcept;
 
-  /// One block's worth of hints; the lock is free while the kernel is asked.
-  void ask_once(std::unique_lock<std::mutex>& held) {
-    typename Feed::placement_type next = std::move(placement_);
-    feed_->prepare(next, 1);
-    asked_ += next.slots == 0 ? 1 : next.slots;
-    held.unlock();
-    const std::uint64_t begin = asked_by_ == nullptr ? 0 : detail::now_ns();
-    try {
-      for (std::uint64_t slot = 0; slot < next.parts[0].valid; ++slot)
-        hint(*reader_, next.binding(next.index(slot)), scout_);
-    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-    }
-    if (asked_by_ != nullptr) asked_by_(who_, begin, detail::now_ns(), next.parts[0].valid);
-    held.lock();
-    placement_ = std::move(next);
-  }
-  void catch_up() {
-    std::unique_lock held(lock_);
-    while (!stop_ && behind()) ask_once(held);
-  }
-  void follow() noexcept {
-    std::unique_lock held(lock_);
-    while (!stop_) {
-      if (behind()) {
-        try {
-          ask_once(held);
-        } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-          if (!held.owns_lock()) held.lock();
-          return;
-        }
-      } else {
-        more_.wait(held);
-      }
-    }
-  }
-
-  const Reader* reader_ = nullptr;
-  [[no_unique_address]] scout_of<Reader> scout_;  // of whoever follows: the thread, or else the consumer
-  std::optional<Feed> feed_;
-  typename Feed::placement_type placement_;
+  hinter who_;
+  feed feed_;
+  placement next_;  // of whoever follows: the thread, or else the consumer
+  const run_watch* watch_ = nullptr;
   std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
   std::mutex lock_;
   std::condition_variable more_;
   bool stop_ = false;
-  asked_type asked_by_ = nullptr;
-  void* who_ = nullptr;
   joined_thread thread_;
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/read_ahead.ipp>
+#endif

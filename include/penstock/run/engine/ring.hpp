@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,27 +35,20 @@ inline void relax() noexcept {
 /// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
 /// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
 /// ticket and done, two stores a block.
-template <class = void>
-class basic_ring {
+class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
   /// where they share.
-  basic_ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-      : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// The same in the order of all sequentially consistent operations: for words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return stop_.load(std::memory_order_seq_cst); }
+  /// Set by `stop`.
+  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
 
   /// Consumer: lets workers begin with block s.
-  void open(std::uint64_t s) noexcept {
-    auto& turn = slots_[s % blocks_].turn;
-    turn.store(word(s), std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
-    turn.notify_all();
-  }
+  void open(std::uint64_t s) noexcept;
 
   /// Consumer: whether block s has been worked off; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
@@ -65,15 +60,7 @@ class basic_ring {
   }
 
   /// Ends all waiting, now and later. Any thread, any number of times.
-  void stop() noexcept {
-    stop_.store(true, std::memory_order_seq_cst);
-    for (std::size_t r = 0; r < blocks_; ++r) {
-      slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].turn.notify_all();
-      slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
-      slots_[r].ready.notify_all();
-    }
-  }
+  void stop() noexcept;
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
   /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
@@ -120,19 +107,7 @@ class basic_ring {
     return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
   }
 
-  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept {
-    for (unsigned i = 0; i < spins_; ++i) {
-      if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
-      if (stopped()) return false;
-      detail::relax();
-    }
-    while (true) {
-      const std::uint32_t seen = where.load(std::memory_order_seq_cst);
-      if (stop_.load(std::memory_order_seq_cst)) return false;
-      if (seen == wanted) return true;
-      where.wait(seen, std::memory_order_seq_cst);
-    }
-  }
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
 
   template <class Work>
   void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
@@ -151,6 +126,9 @@ class basic_ring {
   alignas(64) std::atomic<bool> stop_{false};
   std::unique_ptr<slot[]> slots_;
 };
-using ring = basic_ring<>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/ring.ipp>
+#endif

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <pthread.h>
+#include <penstock/core/compiled.hpp>
 
-#include <exception>
-#include <system_error>
+#include <pthread.h>
 
 namespace penstock::inline v0_1 {
 
@@ -28,20 +27,17 @@ class joined_thread {
         &object);
   }
   [[nodiscard]] bool joinable() const noexcept { return runs_; }
-  void join() noexcept {
-    if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
-    runs_ = false;
-  }
+  void join() noexcept;
 
  private:
-  [[gnu::cold, gnu::noinline]] void begin(void* (*what)(void*), void* it) {
-    if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
-      throw std::system_error(code, std::generic_category());
-    runs_ = true;
-  }
+  void begin(void* (*what)(void*), void* it);
 
   pthread_t id_{};
   bool runs_ = false;
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/thread.ipp>
+#endif

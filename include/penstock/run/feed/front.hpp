@@ -6,7 +6,9 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/order/concepts.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/feed/selection.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -63,70 +65,41 @@ class reader_front {
   Reader reader_;
 };
 
-/// `take` on samples of a forward source.
+/// `take`, `skip` or `shard` on samples of a forward source: those that a selection lets through.
 template <class Up, class Item>
-class take_front {
+class selected_front {
  public:
-  take_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
+  selected_front(Up up, selection which) : up_(std::move(up)), which_(std::move(which)) {}
   void rewind(std::uint64_t epoch) {
     up_.rewind(epoch);
-    given_ = 0;
+    number_ = 0;
   }
   bool next(Item& item) {
-    if (given_ == count_ || !up_.next(item)) return false;
-    ++given_;
-    return true;
+    while (true) {
+      const selection::verdict found = which_.look(number_);
+      if (found == selection::verdict::end || !up_.next(item)) return false;
+      const std::uint64_t number = number_++;
+      if (found == selection::verdict::pass && which_.ours(number)) return true;
+    }
   }
 
   void save(std::vector<std::uint64_t>& places) const
     requires saving_front<Up>
   {
     up_.save(places);
-    places.push_back(given_);
+    places.push_back(which_.mark_at(number_));
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
     requires saving_front<Up>
   {
     up_.load(epoch, places);
-    given_ = take_place(places);
+    number_ = which_.number_at(take_place(places));
   }
 
  private:
   Up up_;
-  std::uint64_t count_, given_ = 0;
-};
-
-/// `skip` on samples of a forward source.
-template <class Up, class Item>
-class skip_front {
- public:
-  skip_front(Up up, std::uint64_t count) : up_(std::move(up)), count_(count) {}
-  void rewind(std::uint64_t epoch) {
-    up_.rewind(epoch);
-    left_ = count_;
-  }
-  bool next(Item& item) {
-    for (; left_ != 0; --left_)
-      if (!up_.next(item)) return false;
-    return up_.next(item);
-  }
-
-  void save(std::vector<std::uint64_t>& places) const
-    requires saving_front<Up>
-  {
-    up_.save(places);
-    places.push_back(left_);
-  }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
-    requires saving_front<Up>
-  {
-    up_.load(epoch, places);
-    left_ = take_place(places);
-  }
-
- private:
-  Up up_;
-  std::uint64_t count_, left_ = 0;
+  selection which_;
+  std::uint64_t number_ = 0;  // of the next one that `up_` gives
 };
 
 /// `repeat` on samples of a forward source.
@@ -177,41 +150,6 @@ class repeat_front {
   std::optional<std::uint64_t> times_;
   std::uint64_t round_ = 0, first_ = 0;
   bool empty_ = true;
-};
-
-/// Every world-th sample.
-template <class Up, class Item>
-class shard_front {
- public:
-  shard_front(Up up, world part) : up_(std::move(up)), part_(part) {}
-  void rewind(std::uint64_t epoch) {
-    up_.rewind(epoch);
-    skip_ = part_.rank;
-  }
-  bool next(Item& item) {
-    for (; skip_ != 0; --skip_)
-      if (!up_.next(item)) return false;
-    skip_ = part_.size - 1;
-    return up_.next(item);
-  }
-
-  void save(std::vector<std::uint64_t>& places) const
-    requires saving_front<Up>
-  {
-    up_.save(places);
-    places.push_back(skip_);
-  }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
-    requires saving_front<Up>
-  {
-    up_.load(epoch, places);
-    skip_ = take_place(places);
-  }
-
- private:
-  Up up_;
-  world part_;
-  std::uint64_t skip_ = 0;
 };
 
 /// `shuffle_buffer` over samples, still encoded.
@@ -268,12 +206,20 @@ struct dealt_among {
   world part;
   bool repeated = false;  // since then: who has how many of which round is not known any more
 
-  /// How many of the first `count` samples are this rank's.
-  [[nodiscard]] std::uint64_t share(std::uint64_t count) const {
+  /// What is kept of this rank's samples, where a stage keeps so many of all; and goes on behind it.
+  [[nodiscard]] item_range share(item_range all) {
     if (repeated && part.size > 1)
       throw error(errc::argument,
                   "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
+    const item_range mine{share(all.first), share(all.end)};
+    part.rank = (part.rank + part.size - all.first % part.size) % part.size;
+    return mine;
+  }
+
+ private:
+  /// How many of the first `count` samples are this rank's.
+  [[nodiscard]] std::uint64_t share(std::uint64_t count) const noexcept {
     return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
   }
 };
@@ -290,22 +236,19 @@ auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
     if constexpr (part_of_kind<type, shard_tag>) {
       constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
       auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
-      return nest_front<Item, mixes, End>(
-          shard_front<decltype(counted), Item>(std::move(counted), stage.part), stages,
-          dealt_among{stage.part});
+      selection mine;
+      mine.deal(stage.part.rank, stage.part.size);
+      return nest_front<Item, mixes, End>(selected_front<decltype(counted), Item>(std::move(counted), mine),
+                                          stages, dealt_among{stage.part});
     } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag> && requires { stage.times; }) {
+    } else if constexpr (repeating_stage<type>) {
       dealt.repeated = true;
       return nest_front<Item, I + 1, End>(repeat_front<Up, Item>(std::move(up), stage.times), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip")) {
-      const std::uint64_t mine = dealt.share(stage.count), size = dealt.part.size;
-      dealt.part.rank = (dealt.part.rank + size - stage.count % size) % size;
-      return nest_front<Item, I + 1, End>(skip_front<Up, Item>(std::move(up), mine), stages, dealt);
-    } else if constexpr (part_of_kind<type, order_tag>) {
-      return nest_front<Item, I + 1, End>(take_front<Up, Item>(std::move(up), dealt.share(stage.count)),
-                                          stages, dealt);
+    } else if constexpr (counting_stage<type>) {
+      return nest_front<Item, I + 1, End>(
+          selected_front<Up, Item>(std::move(up), selection(dealt.share(stage.kept()))), stages, dealt);
     } else {
       return nest_front<Item, I + 1, End>(std::move(up), stages, dealt);
     }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/random.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -25,41 +24,21 @@ namespace penstock::inline v0_1 {
 ///
 /// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
 /// Memory: 8 bytes an element.
-template <class = void>
-class basic_position_buffer {
+class position_buffer {
  public:
-  basic_position_buffer() = default;
-  basic_position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
+  position_buffer() = default;
+  position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
 
   /// Begins an epoch of `size` ordinals.
-  void begin(std::uint64_t epoch, std::uint64_t size) {
-    epoch_ = epoch;
-    size_ = size;
-    taken_ = 0;
-    given_ = 0;
-    held_.clear();
-    fill();
-  }
+  void begin(std::uint64_t epoch, std::uint64_t size);
 
   /// Continues where a state says: the ordinals held, and how many have gone in and out.
   void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
-               std::vector<std::uint64_t> held) {
-    epoch_ = epoch;
-    size_ = size;
-    taken_ = taken;
-    given_ = given;
-    held_ = std::move(held);
-  }
+               std::vector<std::uint64_t> held);
 
   /// Whether a state can be what `size` ordinals and `given` draws lead to.
   [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
-                                std::vector<std::uint64_t> held) const {
-    if (given > size || taken > size || taken != given + held.size()) return false;
-    if (held.size() != std::min(capacity_, size - given)) return false;
-    std::sort(held.begin(), held.end());
-    return std::adjacent_find(held.begin(), held.end()) == held.end() &&
-           (held.empty() || held.back() < taken);
-  }
+                                std::vector<std::uint64_t> held) const;
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
 
@@ -82,14 +61,12 @@ class basic_position_buffer {
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
  private:
-  void fill() {
-    held_.reserve(static_cast<std::size_t>(capacity_ < size_ ? capacity_ : size_));
-    while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
-  }
-
   std::uint64_t capacity_ = 1, seed_ = 0, epoch_ = 0, size_ = 0, taken_ = 0, given_ = 0;
   std::vector<std::uint64_t> held_;
 };
-using position_buffer = basic_position_buffer<>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/feed/position_buffer.ipp>
+#endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/part.hpp>
+#include <penstock/order/concepts.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -19,63 +19,55 @@ namespace penstock::inline v0_1 {
 ///
 /// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
 /// in turn, wherever among them `shard` stands.
-template <class = void>
-class basic_selection {
+class selection {
  public:
-  void skip_first(std::uint64_t n) { bounds_.push_back({true, n}); }
-  void take_first(std::uint64_t n) { bounds_.push_back({false, n}); }
-  void deal(std::uint64_t rank, std::uint64_t world) {
+  selection() = default;
+  explicit selection(item_range kept) : kept_(1, kept) {}
+
+  /// Of those that pass, only these.
+  void keep(item_range kept) { kept_.push_back(kept); }
+  void deal(std::uint64_t rank, std::uint64_t world) noexcept {
     rank_ = rank;
     world_ = world;
   }
   /// Deals anew with each global step of so many: where the number of ranks does not divide it.
-  void deal_in_steps_of(std::uint64_t global) {
+  void deal_in_steps_of(std::uint64_t global) noexcept {
     if (global % world_ != 0) step_ = global;
   }
 
   enum class verdict { pass, drop, end };
   /// Whether everything passes and is ours.
-  [[nodiscard]] bool trivial() const noexcept { return bounds_.empty() && !deals(); }
+  [[nodiscard]] bool trivial() const noexcept { return kept_.empty() && !deals(); }
   [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
 
   [[nodiscard]] verdict look(std::uint64_t number) const noexcept {
-    for (const bound& b : bounds_) {
-      if (b.skips) {
-        if (number < b.n) return verdict::drop;
-        number -= b.n;
-      } else if (number >= b.n) {
-        return verdict::end;
-      }
+    for (const item_range& one : kept_) {
+      if (number < one.first) return verdict::drop;
+      if (number >= one.end) return verdict::end;
+      number -= one.first;
     }
     return verdict::pass;
   }
   /// How many of the first `count` pass `look`.
-  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept {
-    for (const bound& b : bounds_) count = b.skips ? count - std::min(count, b.n) : std::min(count, b.n);
-    return count;
-  }
+  [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept;
   /// How many there must be at least for `count` of them to pass, if so many can.
-  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept {
-    constexpr std::uint64_t most = ~std::uint64_t{0};
-    for (const bound& b : bounds_)
-      if (b.skips) count = count > most - b.n ? most : count + b.n;
-    return count;
-  }
+  [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept;
   /// Whether the rank at hand gets number `dealt` of those that pass.
   [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
-    return (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
+    return world_ == 1 || (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
   }
 
+  /// What a state says of a selection that is one stage, when the next thing has this number: of `take` how
+  /// many it gave, of `skip` and `shard` how many they leave out before the next one.
+  [[nodiscard]] std::uint64_t mark_at(std::uint64_t number) const noexcept;
+  /// The number, from that.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t mark) const noexcept;
+
  private:
-  struct bound {
-    bool skips;
-    std::uint64_t n;
-  };
-  std::vector<bound> bounds_;
+  std::vector<item_range> kept_;
   std::uint64_t rank_ = 0, world_ = 1;
   std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
 };
-using selection = basic_selection<>;
 
 namespace detail {
 
@@ -89,10 +81,8 @@ selection select_between(const pack<Stages...>& stages) {
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
         all.deal(stage.part.rank, stage.part.size);
-      else if constexpr (part_of_kind<type, order_tag> && type::stage_name == std::string_view("skip"))
-        all.skip_first(stage.count);
-      else if constexpr (part_of_kind<type, order_tag>)
-        all.take_first(stage.count);
+      else if constexpr (counting_stage<type>)
+        all.keep(stage.kept());
     }
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
@@ -104,3 +94,7 @@ selection select_between(const pack<Stages...>& stages) {
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/feed/selection.ipp>
+#endif

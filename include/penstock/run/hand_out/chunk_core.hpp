@@ -34,11 +34,13 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
  public:
   using engine_type = typename base::engine_type;
-  using payload_type = typename base::payload_type;
+  using block_type = typename base::block_type;
   using batch_type = batch_handle<chunk_core>;
 
   chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token), batches_(engine.depth()), ranks_(world_of(p).size) {
+      : base(p, options, token),
+        batches_(engine.depth(), engine_type::destroy_block),
+        ranks_(world_of(p).size) {
     if constexpr (parts::decided)
       rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
     if constexpr (parts::batched) {
@@ -55,7 +57,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
             .in_stage("batch");
       rows_.deal_in_steps_of(global_size_);
       at_end_ = batch.at_end;
-      const auto fixed = engine.feed().fixed_steps();
+      const auto fixed = engine.leading().fixed_steps();
       if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
         throw error(errc::argument,
                     {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
@@ -65,7 +67,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
 
   using base::engine;
 
-  void give_back(payload_type* p) noexcept {
+  void give_back(block_type* p) noexcept {
     if (p->from_batches)
       batches_.give_back(p);
     else
@@ -76,15 +78,15 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
-    while (engine.trail().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+    while (engine.delivered_feed().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
       const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
       batch_part part;
-      payload_type* p = take_piece(epoch, part);
+      block_type* p = take_piece(epoch, part);
       if (p == nullptr) p = gather(epoch, part);
       if (p == nullptr) return {};
       part.delivered = {epoch, number};
       part.global = part.valid;
-      if (engine.trail().epoch() == epoch) step_ = number + 1;
+      if (engine.delivered_feed().epoch() == epoch) step_ = number + 1;
       batch_type made(p, part);
       if (steps_.look(number) == selection::verdict::pass) {
         base::count(*p, part);
@@ -135,7 +137,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
               s.held.clear();
             }
           }
-          feed.seek(s.epoch, s.pass, s.ordinal);
+          feed.seek(s.epoch, s.ordinal, s.pass);
           if constexpr (parts::has_cursor && !parts::forward) {
             if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
           }
@@ -160,19 +162,19 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void write_state(state& s) {
     if (filling_ == nullptr && !base::tally.pending()) {
-      engine.trail().settle();
-      write_place(s, engine.trail(), here());
+      engine.delivered_feed().settle();
+      write_place(s, engine.delivered_feed(), here());
       s.front = front_at_;
     } else {  // something was begun and not ended: the place before it
       const place& at = filling_ != nullptr ? mark_ : before_;
-      auto before = engine.trail();
-      before.seek(at.epoch, at.pass, at.ordinal);
+      auto before = engine.delivered_feed();
+      before.seek(at.epoch, at.ordinal, at.pass);
       before.settle();
       write_place(s, before, at);
     }
   }
 
-  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
     if (p.from_batches) return p.gathered;
     std::vector<position> all;
     all.reserve(count);
@@ -210,7 +212,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       for (; bad_ < all.size() && all[bad_].row < end; ++bad_) {
         if (to_skip_ != 0) continue;
         settle_into(before_);
-        base::try_or_fail([&] { base::tally.see(engine.trail().epoch(), all[bad_]); });
+        base::try_or_fail([&] { base::tally.see(engine.delivered_feed().epoch(), all[bad_]); });
       }
     }
   }
@@ -218,7 +220,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     if constexpr (parts::tolerant) base::try_or_fail([&] { base::commit_bad(epoch); });
   }
   /// The holes that putting columns in order has left in a batch.
-  void see_holes([[maybe_unused]] payload_type& out, [[maybe_unused]] std::uint64_t epoch) {
+  void see_holes([[maybe_unused]] block_type& out, [[maybe_unused]] std::uint64_t epoch) {
     if constexpr (parts::tolerant) {
       out.bad.sort();
       for (const bad_slot& one : out.bad.all()) base::try_or_fail([&] { base::tally.see(epoch, one); });
@@ -231,9 +233,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
   };
   [[nodiscard]] place here() noexcept {
-    const auto& trail = engine.trail();
-    return {trail.epoch(),   trail.pass(),          trail.ordinal(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, dealt(),         bad_so_far()};
+    const auto& trail = engine.delivered_feed();
+    return {trail.epoch(),   trail.pass(),          trail.step(), step_,
+            row_ + to_skip_, survivors_ + to_skip_, dealt(),      bad_so_far()};
   }
   /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
   void settle_into(place& into) {
@@ -250,7 +252,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     return !parts::batched ? step_ * ranks_ + beyond_ : deals ? dealt_ : 0;
   }
   [[nodiscard]] std::uint64_t bad_so_far() noexcept {
-    if constexpr (parts::tolerant) return base::tally.count(engine.trail().epoch());
+    if constexpr (parts::tolerant) return base::tally.count(engine.delivered_feed().epoch());
     return 0;
   }
   template <class Feed>
@@ -270,7 +272,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was
   /// stopped.
   bool find_row(std::uint64_t epoch) {
-    while (engine.trail().epoch() == epoch) {
+    while (engine.delivered_feed().epoch() == epoch) {
       if (chunk_ == nullptr) {
         chunk_ = engine.next();
         if (chunk_ == nullptr) return false;
@@ -318,7 +320,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     const bool last = chunk_->last;
     const std::uint64_t inputs = chunk_->parts[0].valid;
     if (!last) {
-      engine.trail().advance(inputs);
+      engine.delivered_feed().advance(inputs);
       if constexpr (parts::forward) std::swap(front_at_, chunk_->after);  // a chunk's memory is used again
       drop_chunk();
       row_ = 0;
@@ -326,7 +328,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       end_pass();  // nobody knew that the data end here: chunks beyond are dropped
     } else {
       check_pass();
-      engine.trail().advance(inputs);
+      engine.delivered_feed().advance(inputs);
       drop_chunk();
       begin_pass();
     }
@@ -334,9 +336,9 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   /// This pass is over wherever the feed is.
   void end_pass() {
     check_pass();
-    auto next = engine.trail();
+    auto next = engine.delivered_feed();
     next.next_pass();
-    next.limit(engine.feed().limit());
+    next.limit(engine.leading().limit());
     drop_chunk();
     engine.reposition([&](auto& feed) { feed = next; });
     begin_pass();
@@ -350,25 +352,25 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
   void begin_pass() noexcept {
     survivors_ = row_ = to_skip_ = passed_ = 0;
-    if (engine.trail().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
+    if (engine.delivered_feed().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
   }
 
   /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
   /// begins.
   bool end_of_steps() {
-    const auto fixed = engine.feed().fixed_steps();
+    const auto fixed = engine.leading().fixed_steps();
     const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
     if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed))
       return false;
     state next;
-    next.epoch = engine.trail().epoch() + 1;
+    next.epoch = engine.delivered_feed().epoch() + 1;
     seek(next);
     return true;
   }
 
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
-  payload_type* take_piece(std::uint64_t epoch, batch_part& part) {
-    if constexpr (engine_type::light && !engine_type::session_type::copies) {
+  block_type* take_piece(std::uint64_t epoch, batch_part& part) {
+    if constexpr (engine_type::plain && !engine_type::session_type::copies) {
       if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_)
         return nullptr;
       part.first = row_;
@@ -385,7 +387,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
   }
 
   /// A batch of rows that are copied together; null when there are none.
-  payload_type* gather(std::uint64_t epoch, batch_part& part) {
+  block_type* gather(std::uint64_t epoch, batch_part& part) {
     if (filling_ == nullptr) {
       settle_into(mark_);
       if (!find_row(epoch)) {
@@ -402,7 +404,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     }
     fill(*filling_, epoch);
     if (engine.stopped()) return nullptr;
-    payload_type& out = *filling_;
+    block_type& out = *filling_;
     part.valid = out.gathered.size();
     if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
       batches_.give_back(std::exchange(filling_, nullptr));
@@ -425,28 +427,28 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     base::hand_out(out, 1);
     return std::exchange(filling_, nullptr);
   }
-  payload_type* take_batch() {
-    if (payload_type* out = batches_.take()) return out;
+  block_type* take_batch() {
+    if (block* const out = batches_.take()) return static_cast<block_type*>(out);
     if (batches_.made() >= batches_.most() || (batches_.made() != 0 && !engine.room_for_another()))
       throw error(
           errc::argument,
           "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
               " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
-    payload_type* out = batches_.make(engine.device(), engine.account());
+    block_type* const out = batches_.make([&] { return engine.make_block(); });
     out->from_batches = true;
     return out;
   }
-  void begin_filling(payload_type& out) {
+  void begin_filling(block_type& out) {
     out.clear_failure();
     out.gathered.clear();
     out.indices.clear();
-    detail::settle(engine.device(), out);
+    engine.settle(out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(batch_size_, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
   }
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
-  void fill(payload_type& out, std::uint64_t epoch) {
+  void fill(block_type& out, std::uint64_t epoch) {
     while (out.gathered.size() < batch_size_ && find_row(epoch)) {
       const std::uint64_t filled = out.gathered.size();
       const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
@@ -474,18 +476,18 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
   }
 
-  payload_pool<payload_type> batches_;
+  block_pool batches_;
   selection rows_, steps_;
   std::uint64_t ranks_, batch_size_ = 1, global_size_ = 1;
   tail at_end_ = tail::keep;
-  payload_type* chunk_ = nullptr;
+  block_type* chunk_ = nullptr;
   std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
   std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
   std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
   std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
   std::size_t bad_ = 0;       // bad samples of the chunk that were seen
-  payload_type* filling_ = nullptr;      // a batch that is begun
+  block_type* filling_ = nullptr;        // a batch that is begun
   std::uint64_t room_ = 0;               // rows it has memory for
   place mark_{};                         // where it began
   place before_{};                       // before the bad samples that were seen and are not counted

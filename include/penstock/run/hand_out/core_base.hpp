@@ -26,17 +26,17 @@ class core_base : public std::enable_shared_from_this<Core> {
  public:
   using plan_type = Plan;
   using engine_type = penstock::engine<Plan>;
-  using payload_type = typename engine_type::payload_type;
+  using block_type = typename engine_type::block_type;
 
   core_base(const Plan& p, const run_options& options, const std::stop_token& token)
-      : engine(p, options, token), tally(p, engine.feed().samples_per_epoch()) {}
+      : engine(p, options, token), tally(p, engine.leading().samples_per_epoch()) {}
 
   engine_type engine;
   [[no_unique_address]] bad_tally<Plan> tally;
 
   /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
-  static void give_up(payload_type& p, std::uint32_t shares) noexcept {
+  static void give_up(block_type& p, std::uint32_t shares) noexcept {
     if (!p.release(shares)) return;
     const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
     Core& core = *static_cast<Core*>(owner.get());
@@ -49,13 +49,13 @@ class core_base : public std::enable_shared_from_this<Core> {
   /// when the process was copied stays locked.
   void keep_forever() noexcept { self_ = this->shared_from_this(); }
 
-  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.trail().epoch(); }
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.delivered_feed().epoch(); }
 
   /// The key of the sample at a position.
   [[nodiscard]] std::string key(position at) const
     requires(!parts::forward)
   {
-    const position source = engine.feed().orders().sample_at(at);
+    const position source = engine.orders().sample_at(at);
     return key_of(*engine.reader(), source);
   }
 
@@ -78,12 +78,12 @@ class core_base : public std::enable_shared_from_this<Core> {
       fail(std::current_exception());
     }
   }
-  void hand_out(payload_type& p, std::uint32_t shares) {
+  void hand_out(block_type& p, std::uint32_t shares) {
     p.owner = this->shared_from_this();
     p.shares.store(shares, std::memory_order_relaxed);
     engine.watch().hold(p);
   }
-  void count(const payload_type& p, const batch_part& part) noexcept {
+  void count(const block_type& p, const batch_part& part) noexcept {
     std::uint64_t bytes = 0;
     for (const bytes_view column :
          p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
@@ -98,7 +98,7 @@ class core_base : public std::enable_shared_from_this<Core> {
       sample_place place;
       if constexpr (!parts::forward) {
         try {  // what cannot be said is left out
-          const position source = engine.feed().orders().sample_at(at);
+          const position source = engine.orders().sample_at(at);
           using reader_type = typename Plan::source_type::reader;
           place.source = source.index;
           if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
@@ -118,7 +118,7 @@ class core_base : public std::enable_shared_from_this<Core> {
     using reader_type = typename Plan::source_type::reader;
     if constexpr (!parts::forward && has_urls<reader_type>) {
       try {
-        const position source = engine.feed().orders().sample_at(at);
+        const position source = engine.orders().sample_at(at);
         e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
       } catch (...) {  // what cannot be said is left out
       }

@@ -22,7 +22,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   using parts = plan_parts<Plan>;
 
  public:
-  using payload_type = typename base::payload_type;
+  using block_type = typename base::block_type;
   using batch_type = batch_handle<direct_core>;
 
   direct_core(const Plan& p, const run_options& options, const std::stop_token& token)
@@ -30,12 +30,12 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   using base::engine;
 
-  void give_back(payload_type* p) noexcept { engine.give_back(p); }
+  void give_back(block_type* p) noexcept { engine.give_back(p); }
 
   /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
   /// given up together.
   void take_back(batch_type& b) noexcept {
-    payload_type* p = b.forget();
+    block_type* p = b.forget();
     if (p == nullptr) return;
     if (p != counted_) return base::give_up(*p, 1);
     ++returned_;
@@ -45,10 +45,10 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
   /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
-    auto& trail = engine.trail();
+    auto& trail = engine.delivered_feed();
     if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
     if (block_ == nullptr && !take_block()) return {};
-    payload_type& p = *block_;
+    block_type& p = *block_;
     const batch_part& part = p.parts[p.parts.size() - left_];
     if constexpr (parts::tolerant) pass_bad(p, part);
     if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
@@ -84,7 +84,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     });
   }
   void write_state(state& s) {
-    auto& trail = engine.trail();
+    auto& trail = engine.delivered_feed();
     trail.settle();
     s.epoch = trail.epoch();
     s.step = trail.step();
@@ -92,7 +92,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     base::write_cursor(s, trail.cursor());
   }
 
-  static std::vector<position> positions(const payload_type& p, std::size_t first, std::size_t count) {
+  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
     std::vector<position> all;
     all.reserve(count);
     for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(row)});
@@ -101,7 +101,7 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
  private:
   /// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
-  void pass_bad(payload_type& p, const batch_part& part) {
+  void pass_bad(block_type& p, const batch_part& part) {
     const std::uint64_t end = std::min(part.first + part.slots, p.bad_slot);
     try {
       for (const bad_slot& one : p.bad.all())
@@ -121,14 +121,14 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
 
   [[nodiscard]] bool take_block() {
     settle_returned();
-    payload_type* p = engine.next();
+    block_type* p = engine.next();
     if (p == nullptr) return false;
     if (p->what == nullptr) {
       try {
         engine.learn_from(*p);
         engine.arrive(*p);
       } catch (...) {
-        engine.lose(p);  // what comes next is not what the consumer misses
+        engine.give_back_and_stop(p);  // what comes next is not what the consumer misses
         throw;
       }
     }
@@ -139,9 +139,9 @@ class direct_core : public core_base<Plan, direct_core<Plan>> {
     return true;
   }
 
-  payload_type* block_ = nullptr;  // of which batches are left to hand out
+  block_type* block_ = nullptr;  // of which batches are left to hand out
   std::size_t left_ = 0;
-  payload_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
+  block_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
   std::uint32_t returned_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
+#include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/run/feed/serial_front.hpp>
@@ -36,20 +37,12 @@ struct ring_of<pack<Stage, Rest...>> {
   using type = typename Stage::ring_type;
 };
 
-/// Begins to copy a block to its device, once.
-template <class Session, class Payload>
-void send(Session& device, Payload& p) {
-  if (p.transferred) return;
-  device.start(p.transfer, p.columns.bytes(0, static_cast<std::size_t>(p.slots)));
-  p.transferred = true;
-}
-/// Waits until no copy reads the memory of a block that was given back.
-template <class Session, class Payload>
-void settle(Session& device, Payload& p) {
-  if constexpr (requires { device.reuse(p.transfer); }) {
-    if (p.transferred) device.reuse(p.transfer);
-  }
-  p.transferred = false;
+template <class Ring>
+any_ring made_ring(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+  if constexpr (std::is_same_v<Ring, ring>)
+    return any_ring::own(blocks, grains, spins);
+  else
+    return any_ring::of<Ring>(blocks, grains, spins);
 }
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/feed/chunk_feed.hpp>
+#include <penstock/run/feed/feed.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
@@ -32,7 +32,7 @@
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/chunk_feed: after every batch, for every stage") {
+TEST_CASE("run/feed: after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("filter") { check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3)); }
@@ -65,7 +65,7 @@ TEST_CASE("run/chunk_feed: after every batch, for every stage") {
   }
 }
 
-TEST_CASE("run/chunk_feed: ranks divide what is there, to the last sample") {
+TEST_CASE("run/feed: ranks divide what is there, to the last sample") {
   const auto of_all_ranks = [](std::uint64_t world, const auto& make) {
     numbers all;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
@@ -101,7 +101,7 @@ TEST_CASE("run/chunk_feed: ranks divide what is there, to the last sample") {
   }
 }
 
-TEST_CASE("run/chunk_feed: ranks without batches go on with other ranks, again and again") {
+TEST_CASE("run/feed: ranks without batches go on with other ranks, again and again") {
   constexpr std::uint64_t samples = 101;
   const auto source = ps::generated(samples, identity) | ps::workers(0);
   const auto check = [](const numbers& expected, const auto& make) {
@@ -155,8 +155,55 @@ TEST_CASE("run/chunk_feed: ranks without batches go on with other ranks, again a
   }
 }
 
-TEST_CASE("run/chunk_feed: a state counts the batches that a skip leaves out") {
+TEST_CASE("run/feed: a state counts the batches that a skip leaves out") {
   const auto source = ps::generated(31, identity) | ps::filter(odd_thirds);
   check_all_stops(source | ps::batch(2) | ps::skip(3) | ps::steps(4));
   check_all_stops(source | ps::batch(2) | ps::skip(1) | ps::take(9) | ps::skip(2) | ps::steps(7));
+}
+
+TEST_CASE("run/feed: random compositions") {
+  const penstock_test::deadline guard("random compositions", std::chrono::seconds(240));
+  ps::rng draw(20240, 0, 0);
+  const int rounds = penstock_test::long_tests() ? 400 : 100;
+  for (int round = 0; round < rounds; ++round) {
+    const std::uint64_t n = draw.below(120), b = 1 + draw.below(9), world = 1 + draw.below(3),
+                        rank = draw.below(world);
+    const std::uint64_t capacity = 1 + draw.below(20), seed = draw(), steps = 1 + draw.below(12);
+    const auto policy = static_cast<ps::tail>(draw.below(3));
+    const std::uint64_t modulus = 1 + draw.below(3);
+    INFO("round " << round << ": n " << n << ", b " << b << ", rank " << rank << " of " << world
+                  << ", capacity " << capacity << ", seed " << seed << ", steps " << steps << ", modulus "
+                  << modulus);
+    const auto keep = [modulus](std::uint64_t x) { return x / 1000 % modulus == 0; };
+    const auto start =
+        ps::generated(n, identity) | ps::map(noisy) | ps::shuffle(seed) | ps::skip(draw.below(5));
+    const unsigned workers = static_cast<unsigned>(draw.below(4)),
+                   others = static_cast<unsigned>(draw.below(4));
+    const std::size_t stride = 1 + static_cast<std::size_t>(draw.below(4));
+    const auto check = [&](const auto& plan) {
+      check_all_stops(plan | ps::workers(workers) | ps::prefetch(1 + draw.below(6)),
+                      plan | ps::workers(others) | ps::prefetch(1), 2, stride);
+    };
+    switch (draw.below(6)) {
+      case 0:
+        check(start | ps::take(draw.below(100)) | ps::shard(rank, world) | ps::batch(b, policy));
+        break;
+      case 1:
+        check(start | ps::shuffle_buffer(capacity, seed) | ps::shard(rank, world) | ps::batch(b, policy));
+        break;
+      case 2:
+        check(start | ps::shard(rank, world) | ps::shuffle_buffer(capacity, seed) | ps::batch(b, policy));
+        break;
+      case 3:
+        check(start | ps::repeat(1 + draw.below(3)) | ps::filter(keep) | ps::batch(b, policy));
+        break;
+      case 4:
+        if (n > 20)
+          check(start | ps::filter(keep) | ps::shard(rank, world) | ps::batch(b) | ps::steps(steps));
+        break;
+      default:
+        check(start | ps::shard(rank, world) | ps::filter(keep) | ps::skip(draw.below(4)));
+        break;
+    }
+  }
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+
+#include <cstddef>
+
+namespace penstock::inline v0_1 {
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(errc code, std::initializer_list<detail::piece> message)
+    : code_(code), message_(detail::text(message)) {
+  render();
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
+    : std::exception(other),
+      code_(other.code_),
+      message_(other.message_),
+      stage_(other.stage_),
+      file_(other.file_),
+      key_(other.key_),
+      line_(other.line_),
+      offset_(other.offset_),
+      at_(other.at_) {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
+  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
+  if (offset_)
+    message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
+  offset_ = offset;
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(detail::shared_text& fact, std::string_view value) {
+  if (fact.empty()) {
+    fact = detail::shared_text(std::string(value));
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<std::uint64_t>& fact, std::uint64_t value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<position>& fact, position value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void error::render() {
+  std::string line = detail::text({"penstock: ", message_.view()});
+  const std::size_t sentence = line.size();
+  const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+    detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+    detail::append(line, value);
+  };
+  if (!stage_.empty()) add("stage ", {stage_.view()});
+  if (!file_.empty()) add("file ", {file_.view()});
+  if (!key_.empty()) add("key ", {key_.view()});
+  if (offset_) add("offset ", {*offset_});
+  if (at_) add("position ", {at_->epoch, ":", at_->index});
+  if (line.size() != sentence) line += "]";
+  for (char& c : line)  // names come from foreign bytes
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  line_ = detail::shared_text(line);
+}
+
+}  // namespace penstock::inline v0_1

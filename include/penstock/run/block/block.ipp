@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/block/block.hpp>
+
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
+                                          std::uint64_t count) const {
+  const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+  const std::uint32_t* const from_slots = sources.data() + first_row;
+  all.resize(filled + n);
+  position* const into = all.data() + filled;
+  const std::uint64_t of_epoch = epoch;
+  if (!listed && parts[0].view.contiguous()) {
+    const std::uint64_t first = index(0);
+    for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
+  } else {
+    for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, index(from_slots[i])};
+  }
+}
+
+PENSTOCK_INLINE void block::clear_failure() noexcept {
+  bad_slot = no_slot;
+  what = nullptr;
+  bad.clear();
+}
+
+PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
+  const std::lock_guard guard(lock);
+  if (slot >= bad_slot) return;
+  bad_slot = slot;
+  what = std::move(failure);
+}
+
+PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
+  const std::lock_guard guard(lock);
+  bad.add(one);
+}
+
+PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept)
+    : most_(most), destroy_(destroy) {
+  all_.reserve(most);
+  free_.reserve(most);
+}
+
+PENSTOCK_INLINE block_pool::~block_pool() {
+  for (block* const one : all_) destroy_(one);
+}
+
+PENSTOCK_INLINE bool block_pool::has_free() {
+  const std::lock_guard guard(lock_);
+  return !free_.empty();
+}
+
+PENSTOCK_INLINE std::size_t block_pool::out() {
+  const std::lock_guard guard(lock_);
+  return all_.size() - free_.size();
+}
+
+PENSTOCK_INLINE block* block_pool::take() {
+  const std::lock_guard guard(lock_);
+  if (free_.empty()) return nullptr;
+  block* const top = free_.back();
+  free_.pop_back();
+  return top;
+}
+
+PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
+  const std::lock_guard guard(lock_);
+  free_.push_back(b);
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/run/block/slot_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// A failure that belongs to one slot.
+struct slot_error {
+  std::uint64_t slot;
+  error what;
+};
+
+/// How values whose shape is known at run time become one piece.
+enum class collation : std::uint8_t { stacked, appended, padded };
+
+/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
+/// and how they become one piece. `flexible_column` gives them their type.
+///
+/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
+/// stands is known when all are there.
+class flexible_values {
+ public:
+  template <class Session>
+  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes)
+      : memory_(session, account),
+        account_(&account),
+        lock_(std::make_unique<std::mutex>()),
+        how_(how),
+        element_bytes_(element_bytes) {}
+  flexible_values(flexible_values&&) noexcept = default;
+  flexible_values& operator=(flexible_values&&) noexcept = default;
+
+  void begin(std::size_t slots);
+  void grow(std::size_t slots, std::size_t written);
+  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
+  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
+  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
+  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
+  void choose_lead(std::size_t valid) noexcept;
+  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
+  /// the first one's.
+  void finish(std::size_t slots, std::size_t valid, bool holes);
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
+
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept;
+  /// Gives all memory back.
+  void release() noexcept;
+  /// The shape of the values of the last round, and what a block that begins may expect.
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  void expect(const extents& shape) { shape_ = shape; }
+  /// The first `slots` rows.
+  [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
+
+ protected:
+  /// Whether a value of the expected shape goes straight to its place.
+  [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
+  [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
+    return memory_.data() + slot * stride_;
+  }
+  [[nodiscard]] bool has_memory() const noexcept { return memory_.data() != nullptr; }
+  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it
+  /// keeps for the next round.
+  [[nodiscard]] std::byte* put_aside(std::size_t slot, std::size_t count, const extents& shape);
+  [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
+  [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
+  [[nodiscard]] const std::uint8_t* mask() const noexcept { return mask_.data(); }
+
+ private:
+  struct entry {
+    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    const std::byte* where = nullptr;
+    extents shape;
+  };
+  struct piece {
+    buffer bytes;
+    std::size_t used = 0;
+  };
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes);
+  void drop_pieces() noexcept;
+  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
+  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
+    return is_aside(slot) && entries_[slot].where == nullptr;
+  }
+  [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
+  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
+  void put_in_place(std::size_t slots, std::size_t valid, bool holes);
+  void fill_holes(std::size_t valid);
+  void finish_ragged(std::size_t slots, std::size_t valid);
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+
+  slot_memory memory_;
+  memory_account* account_;
+  std::unique_ptr<std::mutex> lock_;
+  collation how_;
+  bool aside_ = false;
+  std::size_t element_bytes_;
+  std::vector<entry> entries_;
+  std::vector<piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t stride_ = 0;  // bytes of a row, where the shape is known
+  std::uint64_t round_ = 0;
+  std::size_t lead_ = 0;                // the slot with whose shape others must agree
+  extents shape_;                       // stack: of the values in place
+  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
+  std::vector<extents> shapes_;
+  std::vector<std::uint8_t> mask_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/flexible_values.ipp>
+#endif

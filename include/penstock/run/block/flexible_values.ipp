@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/block/flexible_values.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
+  const bool stacks = how_ == collation::stacked;
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (stacks && !aside_) drop_pieces();  // the shape is known now
+  for (piece& p : pieces_) p.used = 0;
+  piece_ = 0;
+  ++round_;
+  lead_ = 0;
+  stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) * element_bytes_ : 0;
+  if (stacks) memory_.reserve(slots * stride_);
+  aside_ = false;
+}
+
+PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
+  std::array<std::size_t, 64> tried{};
+  std::size_t shapes = 0, most = 0;
+  for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
+    const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
+    if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
+    tried[shapes++] = i;
+    std::size_t same = 0;
+    for (std::size_t j = i; j < valid; ++j) same += fits(j);
+    if (same > most) {
+      most = same;
+      lead_ = i;
+    }
+  }
+}
+
+PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
+  if (how_ == collation::stacked)
+    finish_stack(slots, valid, holes);
+  else if (how_ == collation::padded)
+    finish_padded(slots, valid, holes);
+  else
+    finish_ragged(slots, valid);
+}
+
+PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values& other, std::size_t first,
+                                           std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const extents& shape = other.shape_at(first + i);
+    const auto size = static_cast<std::size_t>(shape.elements());
+    const std::byte* const from =
+        other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
+    const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
+    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
+    if (size != 0) std::memcpy(into, from, size * element_bytes_);
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t flexible_values::held() const noexcept {
+  std::uint64_t bytes = memory_.capacity();
+  for (const piece& p : pieces_) bytes += p.bytes.capacity();
+  return bytes;
+}
+
+PENSTOCK_INLINE void flexible_values::release() noexcept {
+  drop_pieces();
+  memory_.release();
+}
+
+PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
+  if (memory_.data() == nullptr) return {};
+  if (how_ != collation::appended)
+    return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
+  return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, std::size_t count,
+                                                      const extents& shape) {
+  std::byte* const where = allocate((count * element_bytes_ + 63) / 64 * 64);
+  entries_[slot] = {round_, where, shape};
+  return where;
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::allocate(std::size_t bytes) {
+  const std::lock_guard guard(*lock_);
+  aside_ = true;
+  while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+  if (piece_ == pieces_.size()) {
+    pieces_.emplace_back();
+    pieces_.back().bytes.resize_for_overwrite(
+        std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
+    account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
+  }
+  piece& p = pieces_[piece_];
+  std::byte* const where = p.bytes.data() + p.used;
+  p.used += bytes;
+  return where;
+}
+
+PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
+  for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
+  pieces_.clear();
+}
+
+/// Whether values of these shapes can be in one batch.
+PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
+  if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  return a == b;
+}
+
+/// The slot whose shape counts; `valid` where all are blank.
+PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
+  std::size_t lead = lead_ < valid ? lead_ : 0;
+  if (lead < valid && is_blank(lead))
+    for (lead = 0; lead < valid && is_blank(lead); ++lead) {
+    }
+  return lead;
+}
+
+PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+  if (holes) fill_holes(valid);
+  if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
+}
+
+/// Some values were not of the expected shape: either all have another one, or there is an error.
+PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  if (lead == valid) return;
+  const extents first = shape_at(lead);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (!(shape_at(i) == first) && !(holes && is_blank(i)))
+      throw slot_error{
+          i, error(errc::shape,
+                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+                 .in_stage("batch")};
+  stride_ = static_cast<std::size_t>(first.elements()) * element_bytes_;
+  memory_.reserve(slots * stride_);
+  for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+    if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
+      std::memcpy(in_place(i), entries_[i].where, stride_);
+  shape_ = first;
+}
+
+PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
+  if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
+  for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
+    if (is_blank(i)) std::memset(in_place(i), 0, stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size_t valid) {
+  offsets_.resize(slots + 1);
+  shapes_.resize(slots);
+  offsets_[0] = 0;
+  for (std::size_t i = 0; i < slots; ++i) {
+    shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
+    offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
+  }
+  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
+      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
+                  count * element_bytes_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
+  std::uint64_t longest = 0;
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (holes && is_blank(i)) continue;
+    const extents& shape = entries_[i].shape;
+    if (shape.rank() == 0 || !(shape.drop_front() == inner))
+      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                              " beside one of shape ", to_string(entries_[lead].shape),
+                                              ": only the first length may differ"})
+                              .in_stage("batch")};
+    try {
+      longest = std::max(longest, detail::rows_of(shape));
+    } catch (const error& e) {
+      throw slot_error{i, error(e).in_stage("batch")};
+    }
+  }
+  shape_ = inner.prepend(longest);
+  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
+  memory_.reserve(slots * row);
+  offsets_.assign(slots, 0);
+  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+  std::byte* into = memory_.data();
+  for (std::size_t i = 0; i < slots; ++i, into += row) {
+    std::size_t filled = 0;
+    if (i < valid && !(holes && is_blank(i))) {
+      offsets_[i] = entries_[i].shape[0];
+      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
+      if (filled != 0) std::memcpy(into, entries_[i].where, filled);
+      std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
+    }
+    if (filled != row) std::memset(into + filled, 0, row - filled);
+  }
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/block/slot_memory.hpp>
+
+#include <cstring>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void slot_memory::grow(std::size_t bytes, std::size_t keep) {
+  const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
+  auto* fresh = static_cast<std::byte*>(calls_->allocate(session_, wanted));
+  if (keep != 0) std::memcpy(fresh, data_, keep);
+  release();
+  data_ = fresh;
+  capacity_ = wanted;
+  account_->bytes.fetch_add(wanted, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void slot_memory::release() noexcept {
+  if (data_ == nullptr) return;
+  calls_->deallocate(session_, data_, capacity_);
+  account_->bytes.fetch_sub(capacity_, std::memory_order_relaxed);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+}  // namespace penstock::inline v0_1

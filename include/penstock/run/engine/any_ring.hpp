@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/ring.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
+/// block, `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
+struct ring_work {
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+};
+
+/// Whether a ring was stopped: what the loops of workers look at, once a slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// A ring of any type, owned: what the engine asks of one goes through function pointers, a few calls a
+/// block.
+///
+/// A ring has the calls of `ring`, and `stop_flag()`, which gives the flag that `stop` sets.
+class any_ring {
+ public:
+  /// The library's own `ring`.
+  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  any_ring(const any_ring&) = delete;
+  any_ring& operator=(const any_ring&) = delete;
+  ~any_ring() { calls_->destroy(self_); }
+
+  /// Another one, by its type.
+  template <class Ring>
+  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+    Ring* const made = new Ring(blocks, grains, spins);
+    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
+  }
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
+  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
+  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
+  void stop() noexcept { calls_->stop(self_); }
+  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
+  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
+
+ private:
+  struct calls {
+    void (*open)(void*, std::uint64_t) noexcept;
+    bool (*is_ready)(void*, std::uint64_t) noexcept;
+    bool (*wait_ready)(void*, std::uint64_t) noexcept;
+    void (*stop)(void*) noexcept;
+    void (*serve)(void*, ring_work&) noexcept;
+    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
+    void (*destroy)(void*) noexcept;
+  };
+  template <class Ring>
+  static constexpr calls calls_to{
+      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
+      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
+      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
+      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
+      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
+
+  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
+      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
+
+  void* self_;
+  const calls* calls_;
+  std::size_t blocks_;
+  stop_view stop_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/any_ring.ipp>
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/options.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/observe/counters.hpp>
+#include <penstock/run/block/block.hpp>
+#include <penstock/run/engine/any_ring.hpp>
+#include <penstock/run/engine/home_process.hpp>
+#include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/wait_watchdog.hpp>
+#include <penstock/run/engine/worker_counts.hpp>
+#include <penstock/run/feed/feed.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+class engine_shell;
+
+/// A worker as the shell of an engine knows it; the plan's own, with the scratch of its stages, derives from
+/// it.
+struct alignas(64) engine_worker : ring_work {
+  engine_shell* shell = nullptr;
+  worker_counts* counts = nullptr;
+  std::size_t number = 0;
+  std::vector<stage_cost> costs{};  // of the source and each stage, when last looked at
+  room_wait room{};
+  joined_thread thread{};
+
+  void serve() noexcept;
+};
+
+/// What the shell of an engine has its plan's own code do: about one call of each for a block or a grain.
+/// `engine` is the plan's part, which made the shell.
+struct engine_calls {
+  block* (*make)(void* engine);                  ///< a new block
+  void (*destroy)(block*) noexcept;              ///< ends one
+  void (*prepare)(void* engine, block&);         ///< binds orders and begins columns; positions are there
+  std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
+  void (*release)(block&) noexcept;              ///< gives those bytes back
+  void (*settle)(void* engine, block&);          ///< waits until no copy reads what was given back
+  void (*start_copy)(void* engine, block&);      ///< to the device
+  void (*end_copy)(void* engine, block&);        ///< waits for it
+  engine_worker* (*make_worker)();               ///< with the scratch of its stages
+  void (*destroy_worker)(engine_worker*) noexcept;
+  /// Evaluates a grain; the samples of it. `times`: the first one.
+  std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
+                            bool abandoned, bool times) noexcept;
+  void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< all grains are done
+  void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
+  void (*restart_front)(void* engine, std::span<const std::uint64_t>);  ///< it begins there, or anew
+  void (*stop_front)(void* engine) noexcept;                            ///< lets its waiters go
+};
+
+/// What a shell is told when it is made.
+struct engine_setup {
+  run_options options;  ///< `workers` is set
+  feed leading;         ///< which positions the blocks hold
+  std::size_t batches_per_block = 1;
+  std::size_t depth = 2;            ///< blocks in flight
+  bool in_place = false;            ///< blocks are batches, not chunks
+  bool forward = false;             ///< over a source that can only be read forward
+  bool copies = false;              ///< batches go to a device
+  bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
+  bool crowded = false;             ///< threads share processors
+  bool tells_costs = false;         ///< observers are told what each stage took
+  std::vector<std::string> stages;  ///< names of the source and the value stages
+  std::vector<any_observer> observers;
+};
+
+/// Workers, ring, pool and feeds of one run: all that an engine is but the code of its plan, which it reaches
+/// through `engine_calls`. Never moved: workers and batches point at it. One thread at a time is its
+/// consumer.
+///
+/// Cost: a few indirect calls for each block and one for each grain; nothing for a sample.
+class engine_shell {
+ public:
+  /// `made_ring` gives a ring for so many blocks of so many grains.
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, std::uint64_t grain_slots,
+               any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
+               const std::stop_token& token);
+  engine_shell(const engine_shell&) = delete;
+  engine_shell& operator=(const engine_shell&) = delete;
+  /// `stop()` was called.
+  ~engine_shell();
+
+  /// Makes and starts the workers, and what asks `who` for hints.
+  void start(hinter who);
+
+  /// The process that has the threads.
+  [[nodiscard]] const home_process& home() const noexcept { return home_; }
+  [[nodiscard]] run_watch& watch() noexcept { return watch_; }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
+  /// Ends all work; the consumer's wait too. Any thread, any number of times.
+  void request_stop() noexcept { ring_.stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
+  /// Ends all work and joins the threads. Consumer only.
+  void stop() noexcept;
+
+  /// Opens what there is room for, so that workers begin before the first batch is asked for.
+  void open_more();
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
+  /// any, is in it.
+  [[nodiscard]] block* next();
+  void give_back(block* b) noexcept { pool_.give_back(b); }
+  /// Gives back a block that the consumer should have had and will not get: the run cannot go on.
+  void give_back_and_stop(block* b) noexcept {
+    give_back(b);
+    request_stop();
+  }
+  /// Drops what was opened and begins again where `move(feed&)` puts the feed; over a forward source where
+  /// `front` says, which a front has saved.
+  template <class Move>
+  void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
+    drop_opened();
+    move(leading_);
+    begin_again(front);
+  }
+  /// Lets the feed read ahead up to this epoch.
+  void limit(std::uint64_t epochs);
+  /// Waits until a block that `next` gave is on its device.
+  void arrive(block& b);
+  void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
+  [[nodiscard]] run_counters counters() const;
+  /// Whether one more block may be made within `memory(bytes)`.
+  [[nodiscard]] bool room_for_another();
+
+  /// The feed whose blocks are opened.
+  [[nodiscard]] const feed& leading() const noexcept { return leading_; }
+  /// The feed that goes on when something is delivered: where the consumer stands.
+  [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
+  [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Blocks in flight, at most; those that the consumer holds included.
+  [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
+  [[nodiscard]] memory_account& account() noexcept { return account_; }
+
+ private:
+  friend struct engine_worker;
+  struct stopper {
+    engine_shell* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  [[nodiscard]] block*& in_ring(std::uint64_t s) noexcept {
+    return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
+  }
+  void prepare(block& b);
+  void drop_opened();
+  void begin_again(std::span<const std::uint64_t> front);
+  [[nodiscard]] bool wait_for(std::uint64_t s);
+  void send_ahead();
+  void start_copy(block& b);
+  void evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept;
+  void finish(engine_worker& w, std::uint64_t s) noexcept;
+  void waiting(engine_worker& w, bool begins) noexcept;
+  static void explain(const void* self, std::string& line);
+
+  const engine_calls* calls_;
+  void* engine_;
+  engine_setup setup_;
+  std::uint64_t grain_slots_;
+  home_process home_;
+  memory_account account_;
+  feed leading_, delivered_feed_;
+  any_ring ring_;
+  std::vector<block*> in_ring_;
+  block_pool pool_;
+  std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t largest_ = 0;  // bytes of a block
+  bool sizes_known_ = false;
+  std::atomic<bool> abandon_{false};
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
+  run_watch watch_;
+  std::uint64_t started_, last_wait_ns_ = 0;
+  stall_clock stall_;
+  std::vector<worker_counts> counts_;
+  std::vector<engine_worker*> workers_;  // the consumer's own where there are no threads
+  read_ahead ahead_;
+  watchdog_thread watchdog_;
+  std::stop_callback<stopper> stop_callback_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/engine_shell.ipp>
+#endif

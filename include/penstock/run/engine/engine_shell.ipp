@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/engine_shell.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
+
+PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
+                                           std::uint64_t grain_slots,
+                                           any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
+                                           const std::stop_token& token)
+    : calls_(&calls),
+      engine_(engine),
+      setup_(std::move(setup)),
+      grain_slots_(grain_slots),
+      leading_(setup_.leading),
+      delivered_feed_(leading_),
+      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
+                      (leading_.slots_per_block() * setup_.batches_per_block + grain_slots - 1) / grain_slots,
+                      setup_.crowded ? 0 : 2000)),
+      in_ring_(ring_.blocks()),
+      pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
+      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place,
+             setup_.tells_costs ? setup_.stages.size() : 0),
+      started_(detail::now_ns()),
+      counts_(std::max(1u, *setup_.options.workers)),
+      watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
+      stop_callback_(token, stopper{this}) {}
+
+PENSTOCK_INLINE engine_shell::~engine_shell() {
+  for (engine_worker* const w : workers_) calls_->destroy_worker(w);
+}
+
+PENSTOCK_INLINE void engine_shell::start(hinter who) {
+  const unsigned count = *setup_.options.workers;
+  // What a worker keeps is made here, where an exception has somewhere to go.
+  workers_.reserve(counts_.size());
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i].follow_stages(setup_.stages.size());
+    engine_worker* const w = calls_->make_worker();
+    workers_.push_back(w);
+    w->on_grain = [](ring_work& work, std::uint64_t s, std::uint64_t grain) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->evaluate(me, s, grain);
+    };
+    w->on_block = [](ring_work& work, std::uint64_t s) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->finish(me, s);
+    };
+    w->on_wait = [](ring_work& work, bool begins) noexcept {
+      auto& me = static_cast<engine_worker&>(work);
+      me.shell->waiting(me, begins);
+    };
+    w->shell = this;
+    w->counts = &counts_[i];
+    w->costs.resize(setup_.stages.size());
+    w->number = i;
+  }
+  try {
+    for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
+    if (who.self != nullptr && setup_.options.ahead != 0)
+      ahead_.start(leading_, who, watch_, setup_.options.ahead, count != 0);
+    if (count != 0) watchdog_.start(explain, this);
+  } catch (const std::system_error& e) {
+    stop();
+    throw error(errc::io,
+                {"a worker thread could not be started (", e.what(), "); ask for fewer with workers(n)"});
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::stop() noexcept {
+  ring_.stop();
+  calls_->stop_front(engine_);
+  ahead_.stop();
+  watchdog_.stop();
+  for (engine_worker* const w : workers_) w->thread.join();
+}
+
+PENSTOCK_INLINE void engine_shell::open_more() {
+  while (opened_ - delivered_ < ring_.blocks() && !stopped() && leading_.more()) {
+    block* b = pool_.take();
+    if (b == nullptr) {
+      if (pool_.made() >= pool_.most() || !room_for_another()) return;
+      b = pool_.make([this] { return calls_->make(engine_); });
+    }
+    try {
+      calls_->settle(engine_, *b);
+      if (setup_.options.memory && opened_ != delivered_ &&
+          account_.bytes.load(std::memory_order_relaxed) > *setup_.options.memory) {
+        calls_->release(*b);  // batches have grown: with fewer of them then
+        pool_.give_back(b);
+        return;
+      }
+      prepare(*b);
+    } catch (...) {
+      give_back_and_stop(b);  // the feed has gone on and would leave this block out
+      throw;
+    }
+    in_ring(opened_) = b;
+    ring_.open(opened_++);
+    ahead_.opened(b->slots);
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::prepare(block& b) {
+  b.clear_failure();
+  b.rows = 0;
+  leading_.prepare(b, setup_.batches_per_block);
+  calls_->prepare(engine_, b);
+  if (setup_.sizes_are_fixed) {
+    largest_ = std::max(largest_, calls_->held(b));
+    sizes_known_ = true;
+  }
+  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(static_cast<std::size_t>(b.slots));
+}
+
+PENSTOCK_INLINE block* engine_shell::next() {
+  open_more();
+  if (delivered_ == opened_) {
+    if (stopped() || !leading_.more()) return nullptr;
+    throw error(errc::argument,
+                {"you hold ", pool_.out(), " of ", pool_.made(),
+                 (setup_.batches_per_block == 1 ? " batches" : " blocks of batches"),
+                 " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
+                 (setup_.options.memory ? " or memory(bytes)" : "")});
+  }
+  if (!wait_for(delivered_)) return nullptr;
+  block* const b = in_ring(delivered_++);
+  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // first batches of a run take more
+  sizes_known_ = true;
+  if (setup_.copies && setup_.in_place) {
+    try {
+      send_ahead();
+    } catch (...) {
+      give_back_and_stop(b);  // what comes next is not what the consumer misses
+      throw;
+    }
+  }
+  return b;
+}
+
+PENSTOCK_INLINE void engine_shell::drop_opened() {
+  abandon_.store(true, std::memory_order_relaxed);
+  while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
+  abandon_.store(false, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
+  // else the run was stopped, and workers may still be in it
+  if (delivered_ == opened_) calls_->restart_front(engine_, front);
+  delivered_feed_ = leading_;
+  ahead_.restart(leading_);
+}
+
+PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
+  leading_.limit(epochs);
+  ahead_.limit(epochs);
+}
+
+PENSTOCK_INLINE void engine_shell::arrive(block& b) {
+  if (!setup_.copies) return;
+  start_copy(b);
+  const std::uint64_t begin = watch_.now();
+  calls_->end_copy(engine_, b);
+  watch_.consumer({begin, watch_.now(), activity::wait_for_copy}, b);
+}
+
+PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
+  if (b.transferred) return;
+  const std::uint64_t begin = watch_.now();
+  calls_->start_copy(engine_, b);
+  b.transferred = true;
+  watch_.consumer({begin, watch_.now(), activity::copy}, b);
+}
+
+/// Begins to copy batches that are ready and not yet asked for.
+PENSTOCK_INLINE void engine_shell::send_ahead() {
+  for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
+    block& b = *in_ring(s);
+    if (b.what != nullptr) return;
+    start_copy(b);
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::delivered(std::uint64_t samples, std::uint64_t bytes) noexcept {
+  samples_ += samples;
+  bytes_ += bytes;
+  ++batches_;
+}
+
+PENSTOCK_INLINE run_counters engine_shell::counters() const {
+  run_counters all;
+  all.samples = samples_;
+  all.bytes = bytes_;
+  all.batches = batches_;
+  all.workers = *setup_.options.workers;
+  all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
+  all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
+  all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
+  add_worker_counts(all, counts_, setup_.stages);
+  return all;
+}
+
+PENSTOCK_INLINE bool engine_shell::room_for_another() {
+  const std::size_t made = pool_.made();
+  const auto& most = setup_.options.memory;
+  if (!most || made == 0) return true;
+  if (!sizes_known_) return false;  // they show with the first batch
+  const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
+  // a longer batch makes its memory grow by so much
+  const std::uint64_t one = largest_ + (setup_.sizes_are_fixed ? 0 : largest_ / 4);
+  return one <= *most / (made + 1) && held + one <= *most;
+}
+
+PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
+  if (*setup_.options.workers == 0) {
+    ring_.serve_here(*workers_[0], s);
+    return !stopped();
+  }
+  if (ring_.is_ready(s)) return !stopped();
+  const std::uint64_t begin = detail::now_ns();
+  watchdog_.begin_wait();
+  stall_.begin(begin);
+  // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
+  // the blocks: it lets the workers run until most of those that are open are there.
+  if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+    const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
+    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+  }
+  const bool ready = ring_.wait_ready(s);
+  watchdog_.end_wait();
+  last_wait_ns_ = detail::now_ns();
+  stall_.end(last_wait_ns_);
+  watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
+  return ready;
+}
+
+PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
+  const std::uint64_t now = detail::now_ns();
+  if (begins) {
+    w.room = {now, stall_.at(now)};
+    return;
+  }
+  w.counts->add_room(w.room, now, stall_);
+  watch_.worker(w.number, {w.room.since, now, activity::wait_for_room});
+}
+
+PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
+  block& b = *in_ring(s);
+  const bool abandoned = abandon_.load(std::memory_order_relaxed);
+  if (abandoned && !setup_.forward) return;
+  const std::uint64_t begin = detail::now_ns();
+  const bool times = watch_.times_all_grains() || w.counts->grains.load(std::memory_order_relaxed) % 64 == 0;
+  const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
+  const std::uint64_t end = detail::now_ns();
+  w.counts->add(samples, end - begin);
+  if (times) {
+    calls_->costs(w, w.costs);
+    w.counts->publish(w.costs);
+  }
+  watch_.grain(w.number, w.costs, b, grain * grain_slots_, grain_slots_, samples,
+               {begin, end, activity::evaluate, 0, s});
+}
+
+PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {
+  if (setup_.in_place && !abandon_.load(std::memory_order_relaxed)) calls_->finish(engine_, w, *in_ring(s));
+}
+
+PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
+  const auto& me = *static_cast<const engine_shell*>(self);
+  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to begin it");
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/machine.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+PENSTOCK_INLINE double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
+  return share > 1 ? share - 1 : 1;
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/observers.hpp>
+
+#include <algorithm>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
+                                     std::size_t stages)
+    : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stages_);
+}
+
+PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
+  if (!any()) return;
+  describe(e, b);
+  note(0, e);
+}
+
+PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
+                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+                                      run_event e) noexcept {
+  if (!any()) return;
+  e.samples = samples;
+  if (samples != 0) locate(e, b, first, slots);
+  note(thread_of(i), e);
+  if (!times_all_grains()) return;
+  std::uint64_t at = e.begin_ns;
+  for (std::size_t number = 0; number < costs.size(); ++number) {
+    std::uint64_t& before = costs_before_[i * stages_ + number];
+    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
+    if (took == 0) continue;
+    note(thread_of(i),
+         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
+    at = std::min(at + took, e.end_ns);
+  }
+}
+
+PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
+  describe(e, b);
+  for (const any_observer& one : all_) one.hold(&b, e);
+}
+
+PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
+  for (const any_observer& one : all_) one.let_go(b);
+}
+
+PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
+                                            std::uint64_t samples) const noexcept {
+  run_event e{begin, end, activity::ask_ahead};
+  e.samples = samples;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
+/// Which batch a block is.
+PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
+  if (in_place_) {
+    e.batch = b.parts.front().delivered.index;
+    e.epoch = b.parts.front().delivered.epoch;
+    for (const batch_part& part : b.parts) e.samples += part.valid;
+  } else if (b.from_batches) {
+    e.samples = b.gathered.size();
+    if (b.gathered.empty()) return;
+    e.epoch = b.gathered.front().epoch;
+    e.first = b.gathered.front().index;
+    e.last = b.gathered.back().index;
+  } else {
+    e.samples = b.rows;
+  }
+}
+
+/// Which positions the slots [first, first + slots) hold: the first of them and the last.
+PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
+                                       std::uint64_t slots) const noexcept {
+  e.epoch = b.epoch;
+  for (const batch_part& part : b.parts) {
+    const std::uint64_t all = part.first + part.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, part.first) : part.first;
+    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
+    if (begin >= end) continue;
+    if (e.first == run_event::none) {
+      e.first = b.index(begin);
+      if (in_place_) e.batch = part.delivered.index;
+    }
+    e.last = b.index(end - 1);
+  }
+}
+
+}  // namespace penstock::inline v0_1

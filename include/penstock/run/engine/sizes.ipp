@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/sizes.hpp>
+
+#include <algorithm>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
+  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
+}
+
+PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
+  if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+  const unsigned workers = options_.workers.value_or(1);
+  if (workers == 0) return 2;
+  const std::size_t few = std::max(4u, workers + 3);
+  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
+                                                     262'144 / std::max<std::uint64_t>(1, slots);
+  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
+  if (!facts_.direct) return slots;
+  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
+  if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
+  if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
+  return slots_in(65'536, 64, 16);
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
+  const bool alone = options_.workers.value_or(1) == 0;
+  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
+                                                  std::uint64_t unknown) const noexcept {
+  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
+  if (facts_.sample_bytes == 0) most = unknown;  // what it takes to make a slot may be far more than the slot
+  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
+}
+
+}  // namespace penstock::inline v0_1

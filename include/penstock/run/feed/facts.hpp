@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/pack.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/run/feed/selection.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+/// What a feed knows of its plan: numbers, so that the feed itself is no template.
+namespace penstock::inline v0_1 {
+
+/// The order stages after `batch`, without their types: they are asked once a step.
+class step_orders {
+ public:
+  step_orders() = default;
+  template <class Orders>
+  explicit step_orders(Orders orders)
+      : size_(orders.size()), sample_at_([](const void* chain, position at) {
+          return static_cast<const Orders*>(chain)->sample_at(at);
+        }) {
+    owner_.reset(new const Orders(std::move(orders)));
+  }
+
+  /// Whether there are any.
+  [[nodiscard]] bool any() const noexcept { return owner_ != nullptr; }
+  /// Steps per epoch behind them.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// The step before them that stands at a place behind them.
+  [[nodiscard]] position sample_at(position after) const { return sample_at_(owner_.get(), after); }
+
+ private:
+  std::uint64_t size_ = 0;
+  position (*sample_at_)(const void*, position) = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+/// What a feed knows of its plan.
+struct feed_facts {
+  /// The cut into steps. With `by_sample` a step has one sample of each rank.
+  cut mine;
+  /// Order stages after `batch`; none with `by_sample`.
+  step_orders after_batch;
+  /// The number that `steps(n)` gives.
+  std::optional<std::uint64_t> fixed_steps;
+  /// With `by_sample` and `steps(n)`: batches of an epoch, those that a skip leaves out counted too.
+  std::uint64_t most_steps = 0;
+  /// With `by_sample`: samples of a chunk.
+  std::uint64_t chunk = 1;
+  /// A `shuffle_buffer` over positions: how many it holds, and its seed.
+  std::uint64_t buffer_capacity = 1, buffer_seed = 0;
+  bool has_buffer = false;
+  bool shard_before_buffer = false;
+  /// A step is one sample of each rank, and a block holds a run of them: behind deciders, over forward
+  /// sources and in loops without batches.
+  bool by_sample = false;
+  /// Nobody knows how many samples there are.
+  bool forward = false;
+  /// A loop without batches and deciders: what all ranks have had says where each of them stands.
+  bool dealt_in_turn = false;
+};
+
+/// The facts of a plan whose sample orders are made. `chunk`: samples of a chunk, where there are chunks.
+template <class Plan>
+feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_of<Plan>& orders,
+                           std::uint64_t chunk = 1) {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  feed_facts made;
+  made.chunk = chunk;
+  made.by_sample = !parts::direct;
+  made.forward = parts::forward;
+  made.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  if constexpr (in::template has<steps_tag>)
+    made.fixed_steps = detail::at<in::template place<steps_tag>>(p.stages()).count;
+  if constexpr (parts::has_cursor && !parts::forward) {
+    const auto& buffer = detail::at<in::cursor>(p.stages());
+    made.has_buffer = true;
+    made.shard_before_buffer = parts::shard_before_cursor;
+    made.buffer_capacity = buffer.capacity;
+    made.buffer_seed = buffer.seed;
+  }
+  if constexpr (parts::direct) {
+    const auto& batch = detail::at<in::batch>(p.stages());
+    const world part = world_of(p);
+    made.mine = {.size = orders.size(),
+                 .global = batch.global_size(part.size),
+                 .world = part.size,
+                 .rank = part.rank,
+                 .lanes = orders.lanes(),
+                 .policy = batch.at_end};
+    made.mine.check();
+    auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
+                                         detail::orders_between<in::batch, in::count>(p.stages()));
+    if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
+      made.after_batch = step_orders(std::move(after));
+  } else {
+    if (made.fixed_steps)
+      made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
+    if constexpr (!parts::forward) {
+      const world part = parts::shard_before_decider ? world_of(p) : world{};
+      made.mine = {.size = orders.size(),
+                   .global = part.size,
+                   .world = part.size,
+                   .rank = part.rank,
+                   // else each world-th position
+                   .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
+                   .policy = tail::pad};  // the last positions go to the first ranks, one each
+      made.mine.check();
+    }
+  }
+  return made;
+}
+
+}  // namespace penstock::inline v0_1

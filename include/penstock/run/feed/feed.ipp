@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/feed/feed.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/run/state.hpp>
+
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE feed::feed(feed_facts facts)
+    : facts_(std::move(facts)), cursor_(facts_.buffer_capacity, facts_.buffer_seed) {
+  const cut& c = facts_.mine;
+  whole_ = c.whole();
+  if (facts_.forward) {
+    in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // nobody knows how many there are
+  } else if (facts_.by_sample) {
+    in_pass_ = end_ = c.size / c.world + (c.rank < c.size % c.world ? 1 : 0);
+  } else {
+    in_pass_ = facts_.after_batch.any() ? facts_.after_batch.size() : c.steps();
+    end_ = facts_.fixed_steps.value_or(in_pass_);
+    if (facts_.fixed_steps && in_pass_ == 0)
+      throw error(errc::argument,
+                  "steps(n): a pass over the data gives no batch; use a smaller batch or tail::keep")
+          .in_stage("steps");
+  }
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
+  const cut& c = facts_.mine;
+  if (facts_.by_sample) {
+    if (facts_.forward || facts_.fixed_steps || c.size >= no_end) return std::nullopt;
+    return in_pass_;
+  }
+  if (!facts_.fixed_steps && (c.size >= no_end || end_ >= no_end)) return std::nullopt;
+  if (facts_.fixed_steps || facts_.after_batch.any()) return end_ * whole_.slots;
+  return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
+}
+
+PENSTOCK_INLINE std::uint64_t feed::slots_per_block() const noexcept {
+  if (facts_.by_sample) return facts_.chunk;
+  const cut& c = facts_.mine;
+  // A last step that is divided anew may give a rank one more than a whole one does.
+  return std::max<std::uint64_t>(1, std::max(c.slots(0), c.slots(c.steps() - 1)));
+}
+
+PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass) {
+  epoch_ = epoch;
+  pass_ = pass;
+  step_ = step;
+  if (!facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
+  cursor_place_ = {no_epoch, 0};
+}
+
+PENSTOCK_INLINE std::uint64_t feed::ordinals_below(std::uint64_t index) const noexcept {
+  const cut& c = facts_.mine;
+  return std::min(index / c.world + (c.rank < index % c.world ? 1 : 0), in_pass_);
+}
+
+PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
+  const cut& c = facts_.mine;
+  bool same_world = true;
+  if (!facts_.by_sample) {
+    if (s.step > end_) return "it has more steps than an epoch";
+    if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
+      return "it counts samples where only batches are counted";
+  } else {
+    if (facts_.fixed_steps ? s.step > facts_.most_steps : s.pass != 0)
+      return "it has more steps or passes than an epoch";
+    if (s.rows > s.survivors) return "it counts more rows in part than in all";
+    if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
+      return "where the source stands does not go with its samples";
+    if (facts_.forward) return {};  // nobody knows how many there are
+    same_world = !facts_.dealt_in_turn || s.world == c.world;
+    if (same_world ? s.ordinal > in_pass_ : s.ordinal > c.size || s.rows > c.size)
+      return "it has more samples than the data";
+  }
+  if (!same_world || (s.taken == 0 && s.given == 0 && s.held.empty())) return {};
+  if (facts_.has_buffer) {
+    feed there = *this;
+    there.seek(s.epoch, facts_.by_sample ? s.ordinal : s.step, s.pass);
+    const position at = there.locate();
+    const std::uint64_t each = facts_.shard_before_buffer ? c.slots(0) : c.global;
+    if (s.given == std::min(at.index * each, cursor_inputs()) &&
+        cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
+      return {};
+  }
+  return facts_.by_sample ? "what its shuffle_buffer holds does not go with its samples"
+                          : "what its shuffle_buffer holds does not go with its step";
+}
+
+PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t given,
+                                          std::vector<std::uint64_t> held) {
+  const position at = locate();
+  cursor_.restore(at.epoch, cursor_inputs(), taken, given, std::move(held));
+  cursor_place_ = at;
+}
+
+PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
+  p.parts.clear();
+  p.indices.clear();
+  p.listed = facts_.has_buffer;
+  p.last = false;
+  p.slots = 0;
+  p.low = std::numeric_limits<std::uint64_t>::max();
+  p.high = 0;
+  if (facts_.by_sample)
+    prepare_chunk(p);
+  else
+    prepare_batches(p, most);
+}
+
+PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
+  const cut& c = facts_.mine;
+  position at = locate();
+  p.epoch = at.epoch;
+  if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+    p.low = at.index * c.global;
+    p.high = p.low + plain * c.global;
+    return add_plain(p, plain, at);
+  }
+  do {
+    const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
+    batch_part& part = p.parts.emplace_back();
+    part.first = p.slots;
+    part.slots = is_whole ? whole_.slots : c.slots(at.index);
+    part.valid = is_whole ? whole_.slots : c.valid(at.index);
+    part.global = is_whole ? c.global : c.count(at.index);
+    part.delivered = {epoch_, step_};
+    if (facts_.has_buffer) {
+      draw(1, &p.indices);
+      p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
+      for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+        p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
+        p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
+      }
+    } else {
+      part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                       whole_.slots)
+                           : c.at(at.index);
+      p.low = std::min(p.low, at.index * c.global);
+      p.high = std::max(p.high, at.index * c.global + part.global);
+    }
+    p.slots += part.slots;
+    go_on(1);
+    if (p.parts.size() == most || !more()) break;
+    at = locate();
+  } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+}
+
+PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
+  const cut& c = facts_.mine;
+  p.epoch = locate().epoch;
+  batch_part& part = p.parts.emplace_back();
+  part.delivered = {epoch_, step_};
+  if (facts_.forward) {  // how many there are is known when they are pulled
+    p.slots = part.slots = facts_.chunk;
+    part.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
+    return go_on(p.slots);
+  }
+  const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
+  p.slots = part.slots = part.valid = count;
+  p.last = step_ + count >= in_pass_;
+  if (!p.listed && c.world == 1 && c.lanes == 1) {
+    part.view = step_view(step_, count, 1, 0, count, count);
+    p.low = step_;
+    p.high = step_ + count;
+  } else {
+    if (p.listed)
+      draw(count, &p.indices);
+    else
+      for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(c.at(step_ + i)[0]);
+    p.listed = true;
+    for (const std::uint64_t index : p.indices) {
+      p.low = std::min(p.low, index);
+      p.high = std::max(p.high, index + 1);
+    }
+  }
+  go_on(count);
+}
+
+PENSTOCK_INLINE void feed::next_pass() noexcept {
+  if (facts_.by_sample && facts_.fixed_steps) {
+    ++pass_;
+  } else {
+    ++epoch_;
+    pass_ = 0;
+  }
+  step_ = 0;
+}
+
+PENSTOCK_INLINE void feed::settle() {
+  if (facts_.has_buffer && (step_ < end_ || facts_.by_sample)) reach(locate());
+}
+
+PENSTOCK_INLINE position feed::locate() const {
+  if (facts_.by_sample) return {epoch_ + (pass_ << 32), step_};
+  position at{epoch_, step_};
+  if (facts_.fixed_steps && in_pass_ != 0) at = {epoch_ + (step_ / in_pass_ << 32), step_ % in_pass_};
+  return facts_.after_batch.any() ? facts_.after_batch.sample_at(at) : at;
+}
+
+// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+PENSTOCK_INLINE std::uint64_t feed::plain_steps(std::size_t most) const noexcept {
+  if (facts_.has_buffer || facts_.after_batch.any() || facts_.fixed_steps) return 0;
+  if (facts_.mine.lanes != 1 || step_ >= whole_.count) return 0;
+  return std::min<std::uint64_t>(most, whole_.count - step_);
+}
+
+PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position at) {
+  const std::uint64_t global = facts_.mine.global, slots = whole_.slots, epoch = epoch_;
+  std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
+  for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
+    p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+  p.slots = row;
+  go_on(count);
+}
+
+// How many ordinals go through the buffer in an epoch.
+PENSTOCK_INLINE std::uint64_t feed::cursor_inputs() const noexcept {
+  const cut& c = facts_.mine;
+  if (!facts_.shard_before_buffer) return c.size;
+  const std::uint64_t inputs = whole_.count * (whole_.count == 0 ? 0 : c.slots(0));
+  return c.steps() > whole_.count ? inputs + c.valid(whole_.count) : inputs;
+}
+
+PENSTOCK_INLINE void feed::reach(position at) {
+  if (cursor_place_.epoch != at.epoch || cursor_place_.index > at.index) {
+    cursor_.begin(at.epoch, cursor_inputs());
+    cursor_place_ = {at.epoch, 0};
+  }
+  for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
+}
+
+// Draws the next steps from where the feed stands.
+PENSTOCK_INLINE void feed::draw(std::uint64_t steps, std::vector<std::uint64_t>* indices) {
+  reach(locate());
+  for (; steps != 0; --steps) draw_step(cursor_place_.index++, indices);
+}
+
+// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+  const cut& c = facts_.mine;
+  const std::uint64_t valid = c.valid(step);
+  if (facts_.shard_before_buffer) {
+    // a last step may have more than a whole one
+    const std::uint64_t in_whole = whole_.count * whole_.slots;
+    for (std::uint64_t i = 0; i < valid; ++i) {
+      const std::uint64_t ordinal = cursor_.next();
+      if (indices == nullptr) continue;
+      indices->push_back(ordinal < in_whole ? c.at(ordinal / whole_.slots)[ordinal % whole_.slots]
+                                            : c.at(whole_.count)[ordinal - in_whole]);
+    }
+  } else {
+    const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
+    const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t ordinal = cursor_.next();
+      if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
+    }
+  }
+}
+
+}  // namespace penstock::inline v0_1

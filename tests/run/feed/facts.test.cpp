@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/run/feed/facts.hpp>
+
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+
+#include <list>
+
+namespace ps = penstock;
+using namespace penstock_test;
+
+namespace {
+
+template <class Plan>
+ps::feed_facts facts_of(const Plan& p) {
+  return ps::make_feed_facts(p, ps::make_sample_orders(p), 16);
+}
+constexpr auto odd = [](int x) { return x % 2 == 1; };
+
+}  // namespace
+
+TEST_CASE("run/feed_facts: of a plan with batches the cut is the batch's") {
+  const auto facts = facts_of(ps::from(first_ints(50)) | ps::shuffle(1, ps::window(1), ps::lanes(2)) |
+                              ps::shard(1, 3) | ps::batch(4, ps::tail::pad));
+  CHECK_FALSE(facts.by_sample);
+  CHECK_FALSE(facts.has_buffer);
+  CHECK(facts.mine.size == 50);
+  CHECK(facts.mine.global == 12);
+  CHECK(facts.mine.rank == 1);
+  CHECK(facts.mine.lanes == 2);
+  CHECK(facts.mine.policy == ps::tail::pad);
+  CHECK_FALSE(facts.after_batch.any());
+}
+
+TEST_CASE("run/feed_facts: order stages after batch are asked without their types") {
+  const auto facts =
+      facts_of(ps::from(first_ints(50)) | ps::batch(5) | ps::skip(2) | ps::repeat(3) | ps::steps(7));
+  REQUIRE(facts.after_batch.any());
+  CHECK(facts.after_batch.size() == 24);
+  CHECK(facts.after_batch.sample_at({1, 9}) == ps::position{4, 3});
+  CHECK(facts.fixed_steps == 7);
+}
+
+TEST_CASE("run/feed_facts: by sample a step has one of each rank") {
+  const auto source = ps::from(first_ints(50)) | ps::shuffle_buffer(7, 3) | ps::shard(1, 3);
+  const auto rows = facts_of(source);
+  CHECK(rows.by_sample);
+  CHECK(rows.dealt_in_turn);
+  CHECK(rows.chunk == 16);
+  CHECK(rows.mine.global == 3);
+  CHECK(rows.buffer_capacity == 7);
+  CHECK(rows.has_buffer);
+  CHECK_FALSE(rows.shard_before_buffer);
+  const auto kept = facts_of(ps::from(first_ints(50)) | ps::filter(odd) | ps::shard(1, 3) | ps::batch(2) |
+                             ps::skip(3) | ps::steps(4));
+  CHECK(kept.mine.world == 1);
+  CHECK_FALSE(kept.dealt_in_turn);
+  CHECK(kept.most_steps == 7);
+}
+
+TEST_CASE("run/feed_facts: of a forward source nothing is known") {
+  const auto forward = facts_of(ps::from(std::list<int>{1, 2, 3}) | ps::shuffle_buffer(2) | ps::batch(2));
+  CHECK(forward.forward);
+  CHECK(forward.by_sample);
+  CHECK_FALSE(forward.has_buffer);
+  CHECK(forward.mine.size == 0);
+}
