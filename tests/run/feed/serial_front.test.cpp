@@ -44,7 +44,7 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
           std::uint64_t count = 0;
           bool ended = false;
           const auto* items = front.pull(
-              mine, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+              mine, 0, 3, false, ring.stop_state(), count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
           if (items != nullptr)
             got[mine].assign(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(count));
         }
@@ -60,12 +60,14 @@ TEST_CASE("run/serial_front: a failing source ends it after the samples before, 
   std::uint64_t count = 0, failed_after = 99;
   bool ended = false;
   const auto failed = [&](std::uint64_t n) { failed_after = n; };
-  REQUIRE(front.pull(0, 0, 3, false, ring, count, ended, failed, [](std::uint64_t) {}) != nullptr);
+  REQUIRE(front.pull(0, 0, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {}) !=
+          nullptr);
   CHECK(count == 3);
-  CHECK(front.pull(1, 0, 3, false, ring, count, ended, failed, [](std::uint64_t) {}) != nullptr);
+  CHECK(front.pull(1, 0, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {}) != nullptr);
   CHECK(failed_after == 1);
   CHECK(ended);
-  const auto* items = front.pull(2, 1, 3, false, ring, count, ended, failed, [](std::uint64_t) {});
+  const auto* items =
+      front.pull(2, 1, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {});
   CHECK((*items)[0] == 1000);
 }
 
@@ -77,7 +79,7 @@ TEST_CASE("run/serial_front: stop ends the wait for a turn") {
     std::uint64_t count = 0;
     bool ended = false;
     got = front.pull(
-        1, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+        1, 0, 3, false, ring.stop_state(), count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
   });
   ring.stop();
   front.stop();

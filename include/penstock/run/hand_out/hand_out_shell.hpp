@@ -109,8 +109,8 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   block_pool gathered_;       // batches that are made of rows of chunks
 
  private:
-  /// The shares of the block at hand: more than anybody can hold.
-  static constexpr std::uint32_t many = 1u << 30;
+  /// The shares of a chunk, of which nobody knows how many pieces it gives: more than there can be.
+  static constexpr std::uint32_t pieces = 1u << 30;
 
   [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->parts.size(); }
   [[nodiscard]] bool take_block();
@@ -128,9 +128,10 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   tolerant_tally* tally_;
   const hand_out_calls* calls_;
   void* plan_part_;
-  std::size_t next_ = 0;   // batches in place: the next one of the block
-  std::size_t bad_ = 0;    // bad samples of the chunk that were seen
-  std::uint32_t out_ = 0;  // batches of the block that are handed out and were not taken back
+  std::size_t next_ = 0;      // batches in place: the next one of the block
+  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  std::uint32_t shares_ = 0;  // of the block
+  std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
   std::shared_ptr<hand_out_shell> self_;
 };
 

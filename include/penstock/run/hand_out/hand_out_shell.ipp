@@ -95,8 +95,9 @@ PENSTOCK_INLINE void hand_out_shell::take_back(block* b) noexcept {
 }
 
 PENSTOCK_INLINE void hand_out_shell::leave_block() noexcept {
-  const std::uint32_t out = std::exchange(out_, 0);
-  if (block_ != nullptr) give_up(*std::exchange(block_, nullptr), many - out);
+  const std::uint32_t left = shares_ - std::exchange(out_, 0);
+  block* const b = std::exchange(block_, nullptr);
+  if (b != nullptr && left != 0) give_up(*b, left);
 }
 
 PENSTOCK_INLINE bool hand_out_shell::take_block() {
@@ -115,7 +116,8 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
     }
     b->bad.sort();
   }
-  hold(*b, many);
+  shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->parts.size()) : pieces;
+  hold(*b, shares_);
   block_ = b;
   next_ = bad_ = 0;
   return true;
