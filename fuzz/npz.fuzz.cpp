@@ -47,7 +47,7 @@ void read(ps::bytes_view bytes, std::string_view name) {
     viewed = some_of(rows);
 
     auto session = memory.connect();
-    const auto member = ps::detail::zip_directory(session, 0, bytes.size()).array(name);
+    const auto member = ps::detail::find_zip_array(session, 0, bytes.size(), name);
     must(member.begin <= bytes.size() && member.size <= bytes.size() - member.begin,
          "a member is in its file");
     const auto alone = ps::npy_rows<T>(ps::memory_files().add_view(

@@ -32,7 +32,6 @@ foreach(order IN ITEMS forward backward)
   list(REVERSE all_headers)
 endforeach()
 
-penstock_header_only(penstock_test_headers)
 add_executable(penstock_test_all_headers ${sources})
 target_link_libraries(penstock_test_all_headers PRIVATE penstock_test_headers penstock_dev_flags)
 add_test(NAME all_headers COMMAND penstock_test_all_headers)

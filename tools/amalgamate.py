@@ -4,9 +4,9 @@
 small file for each optional component, which expects the first beside it.
 
 Depth first from penstock/all.hpp, each header once, standard includes sorted at the top. What components
-need and needs no library itself stands in the first file too, so that no two define it. The same tree gives
-the same bytes: no date, no commit. `--check` compares with what is committed and writes
-nothing.
+need and needs no library itself stands in the first file too, so that no two define it. The bodies of a header
+follow it, and are inline whatever a program links. The same tree gives the same bytes: no date, no commit. `--check`
+compares with what is committed and writes nothing.
 """
 
 import re
@@ -15,6 +15,7 @@ import sys
 from source_tree import INCLUDE_LINE, PENSTOCK, ROOT, component_of, headers, is_umbrella, relative
 
 TARGET = ROOT / "single_include" / "penstock"
+INLINE = "/// Every definition of this file is inline.\n#define PENSTOCK_INLINE inline"
 LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 
@@ -52,6 +53,8 @@ class Amalgamation:
                 depth += bool(re.match(r"\s*#\s*if", line)) - bool(re.match(r"\s*#\s*endif", line))
                 body.append(line)
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(body)).strip("\n")
+        if name == "core/compiled.hpp":
+            text = INLINE
         if text and not is_umbrella(name):
             self.bodies.append(f"// ---- penstock/{name}\n\n{text}\n")
         if has_bodies:

@@ -3,9 +3,10 @@
 # Builds and tests everything on a machine that has git and a shell: tools/test.sh [--full]
 #
 # Installs what is missing (Debian, Ubuntu), builds with GCC, then runs one test run with ctest: the unit
-# tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources.
-# --full adds the sanitizers, Clang's own build, the unity and minimal builds, the single header, the parsers on
-# 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, and longer property tests.
+# tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources. They are
+# built against penstock::compiled; some of them header-only too.
+# --full adds the sanitizers, Clang's own build, the header-only, unity and minimal builds, the single header, the
+# parsers on 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, and longer property tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/install_missing.sh
@@ -67,6 +68,7 @@ if [ "$full" = 1 ]; then
   # Thousands of stops and failures at random moments, under the thread sanitizer.
   PENSTOCK_LONG_TESTS=1 "${plain[@]}" ctest --preset gcc-tsan -R '^run/random_moments$' --no-label-summary
   preset clang "-DCMAKE_CXX_COMPILER=$clang"
+  preset header-only
   preset unity
   preset minimal
   preset single-header

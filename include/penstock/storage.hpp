@@ -8,4 +8,5 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sigbus_guard.hpp>

@@ -172,8 +172,8 @@ struct lockfree_stage {
 };
 
 /// An annotation: wherever it stands the sequence, the bytes, the state and the errors are the same. The
-/// engine is another type, without a call that is decided at run time. For those who want to compare, or
-/// whose programs have settled on Boost's queues; the library's own ring does less for each grain (see
+/// engine reaches it as it reaches its own ring, through a few calls a block. For those who want to compare,
+/// or whose programs have settled on Boost's queues; the library's own ring does less for each grain (see
 /// bench/README.md, rows 3c to 3e).
 ///
 ///     auto run = (from(samples) | shuffle(7) | batch(256) | lockfree).open();

@@ -18,10 +18,10 @@ FLAGS = re.compile(r"^// wrong with: (.+?)\s*$", re.MULTILINE)
 EXPECT = re.compile(r"^// expect: (.+?)\s*$", re.MULTILINE)
 
 
-def compile_once(compiler, includes, source, wrong, flags=()):
+def compile_once(compiler, includes, source, wrong, flags=(), defines=()):
     """(exit status, lines of output)"""
     command = [compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never"]
-    command += [f"-I{include}" for include in includes]
+    command += [f"-I{include}" for include in includes] + [f"-D{name}" for name in defines]
     command += ["-DPENSTOCK_WRONG", *flags] if wrong else []
     environment = dict(os.environ, LC_ALL="C")
     command.append(str(source))
@@ -29,19 +29,19 @@ def compile_once(compiler, includes, source, wrong, flags=()):
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 
-def judge(compiler, includes, source):
+def judge(compiler, includes, source, defines=()):
     """What is wrong with this case, as sentences, and the output of the wrong compilation."""
     head = "\n".join(source.read_text(encoding="utf-8").splitlines()[:10])
     expected, flags = EXPECT.search(head), FLAGS.search(head)
     if not expected:
         return ["the first ten lines have no `// expect: <sentence>`"], []
 
-    status, right = compile_once(compiler, includes, source, wrong=False)
+    status, right = compile_once(compiler, includes, source, wrong=False, defines=defines)
     if status != 0:
         return ["does not compile without PENSTOCK_WRONG, so its failure shows nothing"], right
 
     flags = flags.group(1).split() if flags else []
-    status, lines = compile_once(compiler, includes, source, wrong=True, flags=flags)
+    status, lines = compile_once(compiler, includes, source, wrong=True, flags=flags, defines=defines)
     if status == 0:
         return ["compiles with PENSTOCK_WRONG"], lines
 
@@ -61,10 +61,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--define", action="append", default=[])
     parser.add_argument("source", type=pathlib.Path)
     arguments = parser.parse_args()
 
-    faults, lines = judge(arguments.compiler, arguments.include, arguments.source)
+    faults, lines = judge(arguments.compiler, arguments.include, arguments.source, arguments.define)
     print("\n".join(lines))
     print(f"-- {len(lines)} lines of output from {arguments.compiler}")
     for fault in faults:

@@ -2,6 +2,8 @@
 
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/order/detail/whole_weights.hpp>
+#include <penstock/order/detail/wide.hpp>
 #include <penstock/order/mixture.hpp>
 
 #include <algorithm>

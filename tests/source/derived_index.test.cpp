@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/source/derived_index.hpp>
+#include <penstock/source/tar/shard_index.hpp>
 
 #include <cstddef>
 #include <cstdint>

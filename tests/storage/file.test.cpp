@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/file.hpp>
 
+#include <penstock/storage/detail/residence.hpp>
+
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,4 +209,169 @@ TEST_CASE("storage/file: threads that share few descriptors read the right files
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
   CHECK(session.descriptors() <= 6);
+}
+
+namespace {
+
+constexpr std::size_t large = 300'000;
+
+/// Bytes of which no two ranges are alike.
+std::string many_bytes(std::size_t n) {
+  std::string text(n, '\0');
+  for (std::size_t i = 0; i < n; ++i) text[i] = static_cast<char>('A' + (i * 7 + i / 251) % 26);
+  return text;
+}
+
+/// Whether the system says that the file is in memory.
+bool in_memory(const std::filesystem::path& path) {
+  const penstock::detail::files::descriptor opened(::open(path.c_str(), O_RDONLY));
+  return penstock::detail::files::is_in_memory(opened.get(), std::filesystem::file_size(path), 1000);
+}
+
+penstock::error error_at(const penstock::file::session& session, std::uint64_t offset, std::size_t n) {
+  try {
+    (void)file_text(session, 0, offset, n);
+  } catch (const penstock::error& e) {
+    return e;
+  }
+  return {penstock::errc::state, "no error"};
+}
+
+}  // namespace
+
+TEST_CASE("storage/file: a large file that is in memory is mapped after some reads, and the bytes stay") {
+  const penstock_test::temp_dir dir;
+  const std::string content = many_bytes(large);
+  put_file(dir / "large", content);
+  put_file(dir / "small", content.substr(0, 60'000));
+  const penstock::file both({(dir / "large").c_str(), (dir / "small").c_str()});
+  const auto session = both.connect();
+  for (std::size_t i = 0; i < 100; ++i) {
+    const std::size_t at = i * 2999 % (large - 5000);
+    CHECK(file_text(session, 0, at, 5000) == content.substr(at, 5000));
+    CHECK(file_text(session, 1, i * 11, 700) == content.substr(i * 11, 700));
+    if (i < 7) CHECK_FALSE(session.shows(0));
+  }
+  if (!in_memory(dir / "large")) {
+    WARN("the file system does not say what is in memory: all is read with pread");
+  } else {
+    CHECK(session.shows(0));
+    CHECK(penstock::text_of(session.view(0, 100, 300)) == content.substr(100, 300));
+    CHECK(session.size(0) == large);
+    CHECK(session.signature(0) == both.connect().signature(0));
+    session.will_need(0, 4000, large);
+    session.will_need(0, large + 1, 1);
+    session.confirm(0);
+  }
+  CHECK_FALSE(session.shows(1));
+  session.confirm(1);
+  CHECK_FALSE(session.shows(2));
+}
+
+TEST_CASE("storage/file: a file that is not in memory is read with pread") {
+  const penstock_test::temp_dir dir;
+  put_file(dir / "cold", many_bytes(4'000'000));
+  {
+    const penstock::detail::files::descriptor opened(::open((dir / "cold").c_str(), O_RDONLY));
+    ::fsync(opened.get());
+    ::posix_fadvise(opened.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+  if (in_memory(dir / "cold")) {
+    WARN("the file system does not let go of what is in memory");
+    return;
+  }
+  const auto session = penstock::file((dir / "cold").string()).connect();
+  for (int i = 0; i < 3000; ++i) CHECK(file_text(session, 0, 0, 10) == many_bytes(10));
+  CHECK_FALSE(session.shows(0));
+}
+
+TEST_CASE("storage/file: the choice can be made by hand, and shows in describe") {
+  const penstock_test::temp_dir dir;
+  const std::string content = many_bytes(large);
+  put_file(dir / "a", content);
+  put_file(dir / "empty", "");
+  const std::vector<std::string> names{(dir / "a").string(), (dir / "empty").string()};
+  const penstock::file itself(names), reads(names, {.access = penstock::file_access::read}),
+      maps(names, {.access = penstock::file_access::map});
+  CHECK(itself.describe() == "file(2 paths)");
+  CHECK(reads.describe() == "file(2 paths, read)");
+  CHECK(maps.describe() == "file(2 paths, mapped)");
+  const auto reading = reads.connect(), mapping = maps.connect();
+  for (int i = 0; i < 20; ++i) CHECK(file_text(reading, 0, 70, 90) == content.substr(70, 90));
+  CHECK_FALSE(reading.shows(0));
+  CHECK_FALSE(mapping.shows(0));
+  CHECK_THROWS_AS(mapping.view(0, 0, 1), penstock::error);
+  CHECK(file_text(mapping, 0, large - 5, 5) == content.substr(large - 5));
+  CHECK(mapping.shows(0));
+  CHECK(error_at(mapping, large - 5, 6).code() == penstock::errc::format);
+  CHECK_THROWS_AS(mapping.view(0, large, 1), penstock::error);
+  mapping.read(1, 0, {});
+  CHECK_THROWS_AS(file_text(mapping, 1, 0, 1), penstock::error);
+  std::array<std::byte, 8> some{};
+  const std::array<penstock::read_request, 2> two{
+      {{0, 0, penstock::mutable_bytes(some).first(4)}, {0, 4, penstock::mutable_bytes(some).last(4)}}};
+  mapping.read_many(two, [](std::size_t, const std::exception_ptr& failed) { CHECK_FALSE(failed); });
+  CHECK(penstock::text_of(penstock::bytes_view(some)) == content.substr(0, 8));
+}
+
+TEST_CASE("storage/file: a file that shrinks while it is mapped is an error, also within a page") {
+  const penstock_test::temp_dir dir;
+  const std::string content = many_bytes(large);
+  const penstock::file storage((dir / "a").string(), {.access = penstock::file_access::map});
+  const auto fresh = [&] {
+    put_file(dir / "a", content);
+    auto session = storage.connect();
+    CHECK(file_text(session, 0, 0, 10) == content.substr(0, 10));
+    CHECK(session.shows(0));
+    return session;
+  };
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", 10'000);
+    CHECK(file_text(session, 0, 10, 10) == content.substr(10, 10));
+    CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
+    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no good any more
+  }
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes behind it, in its page, read as zeros
+    CHECK(error_at(session, 9'990, 20).code() == penstock::errc::io);
+    CHECK(error_at(session, 9'990, 20).file() == (dir / "a").string());
+  }
+  {
+    const auto session = fresh();
+    std::filesystem::resize_file(dir / "a", large - 10);
+    CHECK(error_at(session, large - 20, 15).code() == penstock::errc::io);
+  }
+  {
+    const auto session = fresh();
+    (void)session.view(0, 9'990, 20);
+    std::filesystem::resize_file(dir / "a", 10'000);
+    CHECK_THROWS_AS(session.view(0, 9'990, 20), penstock::error);
+    CHECK_THROWS_AS(session.confirm(0), penstock::error);
+  }
+}
+
+TEST_CASE("storage/file: threads that map files at once see the same bytes") {
+  const penstock_test::temp_dir dir;
+  const std::string content = many_bytes(large);
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    names.push_back((dir / ("f" + std::to_string(i))).string());
+    put_file(names.back(), content);
+  }
+  const auto session = penstock::file(names).connect();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 20'000; ++i) {
+        const std::size_t at = (i * 7919 + t * 104'729) % (large - 64);
+        if (file_text(session, static_cast<penstock::object_id>(i % 20), at, 64) != content.substr(at, 64))
+          ++wrong;
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+  CHECK(session.shows(0) == in_memory(names[0]));
 }

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,10 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                   c.decode(in, s);
                   { C::codec_name } -> std::convertible_to<std::string_view>;
                 };
+
+/// A codec that declares the extensions of the members it is meant for, in a `static constexpr` `extensions`.
+template <class C>
+concept extension_codec = requires { std::begin(C::extensions); };
 
 /// What codec `C` makes of bytes of type `In`.
 template <class C, class In>

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/quoted.hpp>
-#include <penstock/codec/detail/trimmed.hpp>
+#include <penstock/codec/detail/number_text.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 
 #include <charconv>
 #include <concepts>
-#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -41,9 +38,8 @@ struct floating_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes),
-                                 " is out of range for a real number of ", sizeof(T) * 8, " bits"});
-    throw error(errc::format, {"found ", detail::quoted(bytes), " where a real number was expected"});
+      detail::number_out_of_range(bytes, {" for a real number of ", sizeof(T) * 8, " bits"});
+    detail::no_number(bytes, "real number");
   }
 };
 

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/quoted.hpp>
-#include <penstock/codec/detail/trimmed.hpp>
+#include <penstock/codec/detail/number_text.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 
 #include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -45,10 +42,9 @@ struct integer_as {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
     if (failure == std::errc::result_out_of_range)
-      throw error(errc::format, {"the number ", detail::quoted(bytes), " is out of range: it must be from ",
-                                 std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()});
-    throw error(errc::format,
-                {"found ", detail::quoted(bytes), " where a decimal whole number was expected"});
+      detail::number_out_of_range(bytes, {": it must be from ", std::numeric_limits<T>::min(), " to ",
+                                          std::numeric_limits<T>::max()});
+    detail::no_number(bytes, "decimal whole number");
   }
 };
 

@@ -4,7 +4,6 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/npy_header.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -114,24 +112,10 @@ struct npy {
   template <byte_element Bytes>
   [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    const detail::npy_header header = detail::read_npy_header(file);
-    if (header.kind != npy_kind<T> || header.item_size != sizeof(T))
-      throw error(errc::format, {"the npy file holds dtype '", header.descr, "', but '", npy_kind<T>,
-                                 sizeof(T), "' was asked for"})
-          .at_offset(8);
-    if (header.fortran && header.shape.rank() > 1)
-      throw error(
-          errc::format,
-          "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
-          .at_offset(8);
-    const bytes_view payload = file.subspan(header.data_offset);
-    const std::uint64_t expected = detail::npy_payload(header);
-    if (payload.size() != expected)
-      throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
-                                 "', which is ", expected, " bytes, but ", payload.size(), " follow it"})
-          .at_offset(header.data_offset);
+    const detail::npy_header header = detail::whole_npy(file, npy_kind<T>, sizeof(T));
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    return {payload, header.shape, header.order == foreign && sizeof(T) > 1, s};
+    const bool swapped = header.order == foreign && sizeof(T) > 1;
+    return {file.subspan(header.data_offset), header.shape, swapped, s};
   }
 };
 
@@ -142,30 +126,7 @@ struct npy {
 template <class T>
   requires(npy_kind<T> != '\0')
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
-  if (shape.elements() != values.size())
-    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
-                                 " elements, but ", values.size(), " values were given"});
-  constexpr char native = sizeof(T) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
-  std::string head = std::string("{'descr': '") + native + npy_kind<T> + std::to_string(sizeof(T)) +
-                     "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
-  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy lets the values begin at a multiple of 64
-  head += '\n';
-  const std::string preamble = {'\x93',
-                                'N',
-                                'U',
-                                'M',
-                                'P',
-                                'Y',
-                                '\1',
-                                '\0',
-                                static_cast<char>(head.size() & 0xff),
-                                static_cast<char>(head.size() >> 8)};
-  std::vector<std::byte> file(preamble.size() + head.size() + values.size_bytes());
-  std::memcpy(file.data(), preamble.data(), preamble.size());
-  std::memcpy(file.data() + preamble.size(), head.data(), head.size());
-  if (!values.empty())
-    std::memcpy(file.data() + preamble.size() + head.size(), values.data(), values.size_bytes());
-  return file;
+  return detail::npy_file(npy_kind<T>, sizeof(T), shape, values.size(), std::as_bytes(values));
 }
 
 }  // namespace penstock::inline v0_1

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/detail/exceptions.hpp>
 
 #include <bit>
@@ -94,43 +95,21 @@ class buffer {
   /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
   /// std::bad_alloc where there is no memory of that size.
   void resize_for_overwrite(std::size_t size) {
-    if (size > capacity_) {
-      if (size > largest) throw std::bad_alloc();
-      const std::size_t wanted = size + size / 4;
-      auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
-      release();
-      data_ = fresh;
-      capacity_ = wanted;
-    }
+    if (size > capacity_) reserve(size);
     size_ = size;
   }
 
   /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant
   /// time per byte.
-  void append(bytes_view bytes) {
-    const std::size_t before = size_;
-    buffer grown;  // frees the old memory when all is copied
-    if (before + bytes.size() > capacity_) {
-      grown.resize_for_overwrite((before + bytes.size()) * 2);
-      if (before != 0) std::memcpy(grown.data_, data_, before);
-      std::swap(data_, grown.data_);
-      std::swap(capacity_, grown.capacity_);
-    }
-    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-    size_ = before + bytes.size();
-  }
+  void append(bytes_view bytes);
 
   void clear() noexcept { size_ = 0; }
 
  private:
+  [[gnu::cold]] void reserve(std::size_t size);
   void release() noexcept {
     if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
-    data_ = nullptr;
-    capacity_ = 0;
   }
-
-  static constexpr std::size_t largest =
-      static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
@@ -138,3 +117,7 @@ class buffer {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/bytes.ipp>
+#endif

@@ -32,18 +32,20 @@ class fingerprint {
     } else if constexpr (std::integral<T>) {
       word(static_cast<std::uint64_t>(value));
     } else {
-      const std::string_view text(value);
-      word(text.size());
-      std::uint64_t packed = 0;
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        packed = packed << 8 | static_cast<unsigned char>(text[i]);
-        if (i % 8 == 7) {
-          word(packed);
-          packed = 0;
-        }
-      }
-      word(packed);
+      add_text(std::string_view(value));
     }
+  }
+  constexpr void add_text(std::string_view text) noexcept {
+    word(text.size());
+    std::uint64_t packed = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      packed = packed << 8 | static_cast<unsigned char>(text[i]);
+      if (i % 8 == 7) {
+        word(packed);
+        packed = 0;
+      }
+    }
+    word(packed);
   }
 
   std::uint64_t state_ = 0x70656e73746f636bu;

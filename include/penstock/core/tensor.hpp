@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 
 #include <array>
 #include <concepts>
@@ -69,25 +69,12 @@ class extents {
 };
 
 /// "(3, 224, 224)", as numpy prints a shape.
-[[nodiscard]] inline std::string to_string(const extents& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    text += std::to_string(shape[i]);
-    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
-  }
-  return text + ")";
-}
+[[nodiscard]] std::string to_string(const extents& shape);
 
 namespace detail {
 /// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
 /// number of them: more than 2^16 of those are `errc::limit`.
-[[nodiscard]] inline std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t most_empty_rows = 65'536;
-  if (shape[0] > most_empty_rows && shape.elements() == 0)
-    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
-                              most_empty_rows, " rows"});
-  return shape[0];
-}
+[[nodiscard]] std::uint64_t rows_of(const extents& shape);
 }  // namespace detail
 
 /// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
@@ -124,3 +111,7 @@ class tensor_view {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/tensor.ipp>
+#endif

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/device/concepts.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -24,8 +21,7 @@ namespace penstock::inline v0_1 {
 /// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
 /// which it had nothing to do. Copies of a `simulated`
 /// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
-template <class = void>
-class basic_simulated {
+class simulated {
   using clock = std::chrono::steady_clock;
   struct account {
     clock::time_point first{}, free_at{};
@@ -39,8 +35,8 @@ class basic_simulated {
     double bytes_per_second = 0;           ///< of a copy to the device; 0: as fast as memory
   };
 
-  basic_simulated() : basic_simulated(options{}) {}
-  explicit basic_simulated(options given) : options_(given), account_(new account()) {}
+  simulated() : simulated(options{}) {}
+  explicit simulated(options given);
 
   class session {
    public:
@@ -55,22 +51,8 @@ class basic_simulated {
     [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
     /// Copies at once (the simulated engine is this thread) and is done when the given bandwidth would be.
-    void start(transfer& t, std::span<const bytes_view> columns) {
-      const auto begin = std::max(clock::now(), link_free_);
-      if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
-      double bytes = 0;
-      for (std::size_t i = 0; i < columns.size(); ++i) {
-        t.columns[i].resize_for_overwrite(columns[i].size());
-        if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
-        bytes += static_cast<double>(columns[i].size());
-      }
-      t.done = begin;
-      if (options_.bytes_per_second > 0)
-        t.done += std::chrono::duration_cast<clock::duration>(
-            std::chrono::duration<double>(bytes / options_.bytes_per_second));
-      link_free_ = t.done;
-    }
-    void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
+    void start(transfer& t, std::span<const bytes_view> columns);
+    void wait(transfer& t);
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
@@ -79,33 +61,22 @@ class basic_simulated {
   };
 
   [[nodiscard]] session connect() const { return session(options_); }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
-  }
+  [[nodiscard]] std::string describe() const;
 
   /// Takes the time of one training step.
-  void step() const {
-    const auto now = clock::now();
-    if (account_->steps++ == 0) account_->first = now;
-    account_->busy += options_.step;
-    account_->free_at = now + options_.step;
-    std::this_thread::sleep_until(account_->free_at);
-  }
+  void step() const;
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
   /// The share of the time from the first step to the end of the last in which the device waited; 0 before
   /// the first.
-  [[nodiscard]] double stall() const {
-    if (account_->steps == 0) return 0;
-    const auto whole_time = account_->free_at - account_->first;
-    if (whole_time <= clock::duration::zero()) return 0;
-    return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
-  }
+  [[nodiscard]] double stall() const;
 
  private:
   options options_;
   std::shared_ptr<account> account_;
 };
-/// The form to use: see `basic_simulated`.
-using simulated = basic_simulated<>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/device/simulated.ipp>
+#endif

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/inspection/detail/bit_set.hpp>
-#include <penstock/run/feed/feed.hpp>
-#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/run/state.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -22,6 +18,19 @@ struct consumed_range {
   std::uint64_t epoch = 0;  ///< of the source
   std::uint64_t first = 0, count = 0;
 };
+
+namespace detail {
+
+/// Whom `for_each_consumed` tells of a run of samples, whatever the type of it.
+struct consumed_listener {
+  void* who;
+  void (*tell)(void* who, const consumed_range& run);
+};
+
+/// The runs of all samples before a step of an epoch.
+void visit_consumed(plan_view plan, std::uint64_t epoch, std::uint64_t step, const consumed_listener& found);
+
+}  // namespace detail
 
 /// Calls `found(consumed_range)` for exactly the samples that were delivered before a state, to all ranks
 /// together, in ascending order within each source epoch: which data went into this model.
@@ -45,61 +54,14 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     if (why.empty()) why = same_data ? "a stage was changed" : "its data has another fingerprint";
     throw error(errc::state, {"this state is not of this plan: ", why});
   }
-  const auto orders = make_sample_orders(p);
-  feed at_step(make_feed_facts(p, orders));
-  const cut& c = at_step.mine();
-  const std::uint64_t samples = p.source().size();
-  if (samples == 0) return;
-  typename sample_orders_of<plan_type>::binding bound;
-  // One bit set for each source epoch that the plan's epoch at hand reaches.
-  std::vector<std::pair<std::uint64_t, detail::bit_set>> epochs;
-  const auto set_of = [&](std::uint64_t epoch) -> detail::bit_set& {
-    for (auto& known : epochs)
-      if (known.first == epoch) return known.second;
-    return epochs.emplace_back(epoch, detail::bit_set(samples)).second;
-  };
-  const auto flush = [&] {
-    std::sort(epochs.begin(), epochs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [epoch, delivered] : epochs) {
-      const std::uint64_t of = epoch;
-      delivered.for_each_run([&](std::uint64_t first, std::uint64_t count) {
-        found(consumed_range{of, first, count});
-      });
-    }
-    epochs.clear();
-  };
-  // Behind a shuffle_buffer: which position of an epoch comes when.
-  std::vector<std::uint64_t> drawn;
-  std::optional<std::uint64_t> drawn_of;
-  [[maybe_unused]] const auto draw = [&](std::uint64_t epoch) {
-    if constexpr (parts::has_cursor) {
-      const auto& stage = detail::at<parts::in::cursor>(p.stages());
-      position_buffer buffer(stage.capacity, stage.seed);
-      buffer.begin(epoch, c.size);
-      drawn.resize(static_cast<std::size_t>(c.size));
-      for (std::uint64_t& index : drawn) index = buffer.next();
-      drawn_of = epoch;
-    }
-  };
-  for (std::uint64_t epoch = 0; epoch <= where.epoch; ++epoch) {
-    const std::uint64_t steps = epoch < where.epoch ? at_step.steps_per_epoch() : where.step;
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      at_step.seek(epoch, step);
-      const position at = at_step.upstream();
-      const std::uint64_t first = at.index * c.global, count = c.count(at.index);
-      if constexpr (parts::has_cursor) {
-        if (drawn_of != at.epoch) draw(at.epoch);
-        orders.rebind(bound, at.epoch, 0, c.size);
-      } else {
-        orders.rebind(bound, at.epoch, first, first + count);
-      }
-      for (std::uint64_t i = first; i < first + count; ++i) {
-        const position sample = bound(parts::has_cursor ? drawn[static_cast<std::size_t>(i)] : i);
-        set_of(sample.epoch).set_alone(sample.index);
-      }
-    }
-    flush();
-  }
+  detail::viewed_plan<plan_type> viewed(p);
+  detail::visit_consumed(
+      viewed.view(), where.epoch, where.step,
+      {&found, [](void* who, const consumed_range& run) { (*static_cast<Found*>(who))(run); }});
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/consumed.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
@@ -8,9 +9,6 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>
-#include <penstock/source/detail/values_turn.hpp>
-
-#include <sys/stat.h>
 
 #include <bit>
 #include <concepts>
@@ -102,78 +100,55 @@ struct derive_stage {
   std::shared_ptr<const Reader> reader;
 };
 
-/// Where an index is kept: at `path`, or in that folder under its name.
-template <class = void>
-[[nodiscard]] std::string derived_path(const std::string& path, std::string_view name) {
-  struct stat status {};
-  const bool folder = path.ends_with('/') || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
-  if (!folder) return path;
-  if (name.find('/') != name.npos) {
-    throw error(errc::argument, {"'", name, "' is no name for a file in ", path, "; name the file itself"})
-        .in_stage("derive");
-  }
-  return detail::text({path, path.ends_with('/') ? "" : "/", name, ".penstock-values"});
-}
+/// The index that `derive` gives, in the kind of its values.
+struct wanted_index {
+  std::string path;  ///< of the file
+  std::string_view name;
+  value_kind kind = value_kind::none;
+  std::uint64_t dataset = 0, samples = 0;
+};
 
-/// An index that is there, or why there is none that could be used.
-template <derived_value T>
+/// What a function gave for the samples: numbers, or texts and which of them each sample has.
+struct derived_values {
+  std::vector<std::uint64_t> values;
+  std::vector<std::string> texts;
+};
+
+/// The pass over the samples, whatever the type of its plan.
+struct deriving {
+  const void* plan;
+  derived_values (*values)(const void* plan, std::uint64_t samples);
+};
+
 struct found_index {
   std::shared_ptr<const values_file> file;
   derived_from origin = derived_from::none;
 };
 
-template <derived_value T>
-[[nodiscard]] found_index<T> find_index(const std::string& path, std::string_view name, std::uint64_t dataset,
-                                        std::uint64_t samples, const derive_options& options) {
-  const auto opened = values_file::open(path);
-  if (opened.fault == values_fault::missing) return {};
-  if (!opened.file) {
-    if (opened.fault != values_fault::damaged || !options.rebuild) throw error(opened.why);
-    return {nullptr, derived_from::damage};
-  }
-  const values_file& there = *opened.file;
-  if (there.name() != name) {
-    throw error(errc::argument, {"the derived index is called '", there.name(), "' and not '", name,
-                                 "'; name another file, or delete this one"})
-        .in_file(path)
-        .at_offset(there.header().name_at());
-  }
-  (void)derived_index<T>(opened.file);  // it says whether the type is right
-  if (there.header().dataset != dataset || there.header().samples != samples) {
-    if (!options.rebuild) {
-      throw error(errc::state,
-                  "the derived index was made of another dataset, or of another state of it (the "
-                  "fingerprints differ); delete it, or leave out .rebuild = false")
-          .in_file(path)
-          .at_offset(24);
-    }
-    return {nullptr, derived_from::stale};
-  }
-  return {opened.file, derived_from::file};
-}
+/// Where an index is kept: at `path`, or in that folder under its name.
+[[nodiscard]] std::string derived_path(const std::string& path, std::string_view name);
 
-/// Evaluates the function for all samples, and writes what comes out.
+/// The index that is there, or one that is made now.
+[[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
+                                        const deriving& pass);
+
+/// Evaluates the function for all samples; `Plan` ends in it.
 template <derived_value T, class Plan>
-void make_index(const Plan& plan, const std::string& path, std::string_view name, std::uint64_t dataset,
-                std::uint64_t samples) {
-  std::vector<std::uint64_t> values;
-  values.reserve(static_cast<std::size_t>(samples));
-  std::vector<std::string> texts;
-  auto run = plan.open();
+[[nodiscard]] derived_values values_of(const void* plan, std::uint64_t samples) {
+  derived_values all;
+  all.values.reserve(static_cast<std::size_t>(samples));
+  auto run = static_cast<const Plan*>(plan)->open();
   if constexpr (std::same_as<T, std::string>) {
     std::unordered_map<std::string, std::uint64_t> numbers;
     for (const std::string& value : run) {
-      const auto [found, fresh] = numbers.try_emplace(value, texts.size());
-      if (fresh) texts.push_back(value);
-      values.push_back(found->second);
+      const auto [found, fresh] = numbers.try_emplace(value, all.texts.size());
+      if (fresh) all.texts.push_back(value);
+      all.values.push_back(found->second);
     }
   } else {
-    for (const T value : run) values.push_back(std::bit_cast<std::uint64_t>(value));
+    for (const T value : run) all.values.push_back(std::bit_cast<std::uint64_t>(value));
   }
-  values_header header;
-  header.kind = kind_of<T>;
-  header.dataset = dataset;
-  write_values(path, header, name, values, texts);
+  return all;
 }
 
 /// A value and no concept, of which Clang would tell over ten lines why it is not met.
@@ -232,21 +207,10 @@ template <class Source, class... Stages, class F>
 
   if (name.empty())
     throw error(errc::argument, "a derived index must have a name, such as \"label\"").in_stage("derive");
-  const std::uint64_t dataset = p.source().fingerprint(), samples = p.source().size();
-  const std::string place = detail::derived_path(path, name);
-  auto found = detail::find_index<T>(place, name, dataset, samples, options);
-  if (!found.file) {
-    const derived_from origin = found.origin;
-    const detail::making_turn turn(place);
-    found = detail::find_index<T>(place, name, dataset, samples, options);
-    if (!found.file) {
-      detail::make_index<T>(whole, place, name, dataset, samples);
-      found.file = detail::find_index<T>(place, name, dataset, samples, {.rebuild = false}).file;
-      found.origin = origin;
-    }
-  }
-  if (!found.file)
-    throw error(errc::io, "the derived index was removed while it was made; make it again").in_file(place);
+  const detail::wanted_index wanted{detail::derived_path(path, name), name, detail::kind_of<T>,
+                                    p.source().fingerprint(), p.source().size()};
+  auto found = detail::found_or_made(wanted, options,
+                                     {&whole, &detail::values_of<T, std::remove_cvref_t<decltype(whole)>>});
   return derived_index<T>(std::move(found.file), found.origin);
 }
 /// The same for a source alone.
@@ -257,3 +221,7 @@ template <indexed_source Source, class F>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/derive.ipp>
+#endif

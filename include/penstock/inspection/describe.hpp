@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -38,14 +40,12 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
   return text;
 }
 
-inline std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text;
-}
+/// One line of a description: a stage with its kind, and a note.
+[[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
 
 /// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
 template <class V, class Policy>
-std::string moves_text() {
+constexpr std::string_view moves_text() {
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
@@ -87,16 +87,13 @@ template <class Source, class... Stages>
   using plan_type = plan<Source, Stages...>;
   using parts = plan_parts<plan_type>;
   std::string text;
-  const auto line = [&text](std::string name, std::string_view kind, const std::string& note) {
-    text += "  " + detail::padded(std::move(name), 46) + " " + detail::padded(std::string(kind), 11) + note;
-    while (text.back() == ' ') text.pop_back();
-    text += "\n";
-  };
   constexpr auto at_source = detail::source_facts<Source>();
-  line(p.source().describe(), parts::forward ? "forward" : "indexed", detail::lost_text({}, at_source));
+  text += detail::description_line(p.source().describe(), parts::forward ? "forward" : "indexed",
+                                   detail::lost_text({}, at_source));
   detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
       [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
-        line(text_of_stage(stage), detail::kind_text<Stage>(), detail::lost_text(before, after));
+        text += detail::description_line(text_of_stage(stage), detail::kind_text<Stage>(),
+                                         detail::lost_text(before, after));
       },
       p.stages());
   text += "keeps:";
@@ -108,15 +105,19 @@ template <class Source, class... Stages>
     using element = typename parts::element;
     if constexpr (any_record<element>) {
       [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        ((text += "field " + std::string(element::template field_at<Is>::name) + ": " +
-                  detail::moves_text<
-                      std::tuple_element_t<Is, element>,
-                      typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
-                  "\n"),
+        ((text +=
+          "field " + std::string(element::template field_at<Is>::name) + ": " +
+          std::string(
+              detail::moves_text<
+                  std::tuple_element_t<Is, element>,
+                  typename batch::template policy<typename element::template field_at<Is>::name_type>>()) +
+          "\n"),
          ...);
       }(std::make_index_sequence<element::size>{});
     } else {
-      text += "value: " + detail::moves_text<element, typename batch::template policy<void>>() + "\n";
+      text.append("value: ")
+          .append(detail::moves_text<element, typename batch::template policy<void>>())
+          .append("\n");
     }
     if constexpr (!parts::direct)
       text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
@@ -135,3 +136,7 @@ template <source Source>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/describe.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
@@ -10,39 +11,21 @@
 #include <penstock/run/feed/front.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
 /// The first bytes of something, as text where it is text and in hexadecimal where it is not.
-inline std::string first_bytes(bytes_view bytes) {
-  constexpr std::size_t most = 24;
-  const bytes_view head = bytes.first(std::min(most, bytes.size()));
-  const bool printable = std::all_of(head.begin(), head.end(), [](std::byte b) {
-    const auto c = std::to_integer<unsigned char>(b);
-    return c >= 0x20 && c < 0x7f;
-  });
-  std::string text;
-  if (printable) {
-    text = "\"" + std::string(text_of(head)) + "\"";
-  } else {
-    for (const std::byte b : head) {
-      char hex[4];
-      std::snprintf(hex, sizeof hex, "%02x ", std::to_integer<unsigned>(b));
-      text += hex;
-    }
-    if (!text.empty()) text.pop_back();
-  }
-  return text + (bytes.size() > most ? " ..." : "");
-}
+std::string first_bytes(bytes_view bytes);
 
 template <class V>
 std::string value_text(const V& value) {
@@ -149,3 +132,7 @@ template <source Source>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/peek.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/inspection/detail/prover.hpp>
 #include <penstock/inspection/topology.hpp>
 
@@ -39,7 +40,9 @@ template <class Source, class... Stages, class Done>
       "source, and a batch");
   static_assert(elastic<plan_type>,
                 "penstock: prove needs a plan that keeps `elastic`; put shuffle_buffer before shard");
-  return detail::prover<plan_type>(p, shapes, options).result(done);
+  detail::viewed_plan<plan_type> viewed(p);
+  const auto tell = [](void* who, const proof_part& part) { (*static_cast<Done*>(who))(part); };
+  return detail::prover(viewed.view(), shapes, options).result({&done, tell});
 }
 template <class Source, class... Stages>
 [[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,

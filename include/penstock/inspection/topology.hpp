@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 
 #include <cstdint>
 #include <string>
@@ -63,24 +63,10 @@ struct proof_part {
 };
 
 /// What was found, as a table for people and the violations, a line each.
-template <class = void>
-[[nodiscard]] std::string to_string(const proof& p) {
-  std::string report =
-      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
-                    " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
-  if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
-  if (p.pads != 0)
-    detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});
-  for (const topology_proof& t : p.topologies) {
-    detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
-                            t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
-    if (!p.sampled && t.shape.nodes != 0)
-      detail::append(report, {", shards touched by a node: ", t.least, " to ", t.most, ", ",
-                              t.sum / t.shape.nodes, " on average"});
-    report += '\n';
-  }
-  for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
-  return report += p.holds() ? "holds\n" : "does not hold\n";
-}
+[[nodiscard]] std::string to_string(const proof& p);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/topology.ipp>
+#endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
+#include <penstock/core/compiled.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,24 +54,10 @@ struct run_counters {
 /// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
 /// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
 /// more, there is 0.
-[[nodiscard]] inline run_counters since(run_counters now, const run_counters& before) {
-  const auto lessen = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
-  lessen(now.samples, before.samples);
-  lessen(now.bytes, before.bytes);
-  lessen(now.batches, before.batches);
-  lessen(now.skipped, before.skipped);
-  lessen(now.replaced, before.replaced);
-  lessen(now.seconds, before.seconds);
-  lessen(now.stall_seconds, before.stall_seconds);
-  lessen(now.worker_busy_seconds, before.worker_busy_seconds);
-  lessen(now.waiting_for_room, before.waiting_for_room);
-  lessen(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
-  lessen(now.waiting_for_input, before.waiting_for_input);
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    lessen(now.stages[i].samples, before.stages[i].samples);
-    lessen(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
-  }
-  return now;
-}
+[[nodiscard]] run_counters since(run_counters now, const run_counters& before);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/observe/counters.ipp>
+#endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/observe/counters.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -38,19 +37,6 @@ struct verdict {
   std::string advice;        ///< one sentence
 };
 
-namespace detail {
-
-inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
-
-template <class = void>
-std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f%%", 100 * std::clamp(share, 0.0, 9.999));
-  return text;
-}
-
-}  // namespace detail
-
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
 /// are the workers busy, and with which stage; if they are not while it waits, is it for input or for room.
 ///
@@ -60,114 +46,17 @@ std::string percent(double share) {
 ///
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) std::cerr << why.advice;
-template <class = void>
-[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = since(counters, before);
-  verdict v;
-  if (c.batches == 0 || c.seconds <= 0) {
-    v.advice = "nothing was delivered yet; ask again after some batches";
-    return v;
-  }
-  const unsigned threads = std::max(1u, c.workers);
-  v.stall = c.stall_seconds / c.seconds;
-  double all = 0;
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < c.stages.size(); ++i) {
-    all += c.stages[i].busy_seconds;
-    if (c.stages[i].busy_seconds > c.stages[most].busy_seconds) most = i;
-  }
-  if (!c.stages.empty() && all > 0) {
-    v.busiest = c.stages[most].name;
-    v.busiest_share = c.stages[most].busy_seconds / all;
-  }
-  v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  // Without workers the time that the consumer evaluates is the time it waits.
-  const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
-  if (waited < detail::little_stall) {
-    v.limit = bottleneck::consumer;
-    v.advice = "the loop gets its batches without waiting: the time is in the training step";
-    return v;
-  }
-  const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
-  const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
-  const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  // Workers without room while the loop computes, or stands between two epochs, are as they should be.
-  const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
-  if (c.workers != 0 && idle > 0.25 && room > input) {
-    v.limit = bottleneck::jitter;
-    v.advice =
-        "the loop waits for a batch while workers wait for room: batches take unequal times; keep more of "
-        "them ready with prefetch(n) after batch, or make batches larger";
-    return v;
-  }
-  if (input <= 0.5 && all <= 0) {
-    v.advice = "no stage was timed yet; ask again after more batches";
-    return v;
-  }
-  if (input > 0.5 || most == 0) {
-    v.limit = bottleneck::io;
-    v.advice = input > 0.5
-                   ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
-                     "open several plans over parts of the data"
-                   : "most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
-                     "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)";
-    return v;
-  }
-  v.limit = bottleneck::cpu;
-  v.advice = "most of the work is '" + v.busiest + "': " +
-             (c.workers == 0 ? "give it threads with workers(n)"
-                             : "give it more workers if there are processors, make it cheaper, or do it once "
-                               "when the data are packed");
-  return v;
-}
+[[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {});
 
 /// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
 /// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
-template <class = void>
-[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading) {
-  verdict v = judge(real);
-  const double rate = real.samples_per_second(), free_rate = without_reading.samples_per_second();
-  if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
-  if (free_rate > 1.2 * rate) {
-    if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
-    v.advice = "without reading the loop is " + detail::percent(free_rate / rate - 1) + " faster: " +
-               (v.limit == bottleneck::jitter
-                    ? "reads take unequal times; raise prefetch(n)"
-                    : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
-  } else if (v.limit == bottleneck::io) {
-    v.limit = bottleneck::cpu;
-    v.advice = "without reading the loop is no faster: what comes after reading holds it back";
-  }
-  return v;
-}
+[[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
 
 /// The counters of a run in words: rates, what each stage took, and the verdict.
-template <class = void>
-[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {}) {
-  const run_counters c = since(counters, before);
-  const verdict v = judge(counters, before);
-  char line[256];
-  std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
-                static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
-                c.bytes_per_second() * 1e-6, c.workers);
-  std::string text = line;
-  if (c.skipped + c.replaced != 0) {
-    std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
-                  static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
-    text += line;
-  }
-  double all = 0;
-  for (const stage_counters& s : c.stages) all += s.busy_seconds;
-  for (const stage_counters& s : c.stages) {
-    const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9.2f us a sample\n", s.name.c_str(),
-                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
-    text += line;
-  }
-  text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
-          ", workers busy " + detail::percent(v.busy) + "\n" + std::string(to_string(v.limit)) + ": " +
-          v.advice + "\n";
-  return text;
-}
+[[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/observe/verdict.ipp>
+#endif

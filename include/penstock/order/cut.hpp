@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/tail.hpp>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace penstock::inline v0_1 {
 
@@ -21,11 +21,10 @@ namespace detail {
 /// lanes. Lanes with d < m mod lanes have one more than the others. In the order of v the lanes below the
 /// first position's come first (their d is large), then the others; each of these two groups begins with the
 /// lanes that have one more. Hence four runs of lanes of equal length.
-template <class = void>
-class basic_lane_sorted {
+class lane_sorted {
  public:
-  constexpr basic_lane_sorted() = default;
-  constexpr basic_lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
+  constexpr lane_sorted() = default;
+  constexpr lane_sorted(std::uint64_t first, std::uint64_t count, std::uint64_t lanes) noexcept
       : lanes_(lanes),
         below_(first % lanes),
         each_(count / lanes),
@@ -66,21 +65,19 @@ class basic_lane_sorted {
   std::uint64_t ends_[3] = {0, 0, 0};
   divider by_each_, by_more_;
 };
-using lane_sorted = basic_lane_sorted<>;
 
 }  // namespace detail
 
 /// What one rank has of one global step: slot to position index. Cheap to make; keep it while the step's
 /// slots are filled.
-template <class = void>
-class basic_step_view {
+class step_view {
  public:
-  constexpr basic_step_view() = default;
+  constexpr step_view() = default;
   /// Positions from `base` on, all of them valid, without lanes.
-  constexpr basic_step_view(std::uint64_t base, std::uint64_t count) noexcept
+  constexpr step_view(std::uint64_t base, std::uint64_t count) noexcept
       : base_(base), slots_(count), valid_(count) {}
-  constexpr basic_step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes,
-                            std::uint64_t begin, std::uint64_t slots, std::uint64_t valid) noexcept
+  constexpr step_view(std::uint64_t first, std::uint64_t count, std::uint64_t lanes, std::uint64_t begin,
+                      std::uint64_t slots, std::uint64_t valid) noexcept
       : base_(first + (lanes == 1 ? begin : 0)), begin_(begin), slots_(slots), valid_(valid) {
     if (lanes != 1) sorted_ = detail::lane_sorted(first, count, lanes);
   }
@@ -102,7 +99,6 @@ class basic_step_view {
   std::uint64_t base_ = 0, begin_ = 0, slots_ = 0, valid_ = 0;
   std::optional<detail::lane_sorted> sorted_;  // where there are lanes
 };
-using step_view = basic_step_view<>;
 
 /// Where a position index ends up: global step, rank, slot in that rank's batch.
 struct cut_place {
@@ -135,21 +131,7 @@ struct cut {
   std::uint64_t lanes = 1;   ///< lanes of the shuffle; 1: none
   tail policy = tail::keep;
 
-  void check() const {
-    constexpr std::uint64_t most = 0xffffffffu;
-    if (global == 0 || global > most) {
-      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
-    }
-    if (world == 0 || world > most)
-      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
-    if (rank >= world) {
-      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
-    }
-    if (lanes == 0 || lanes > most)
-      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
-    if (size > std::uint64_t{1} << 63)
-      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
-  }
+  void check() const;
 
   /// Global steps per epoch.
   [[nodiscard]] constexpr std::uint64_t steps() const noexcept {
@@ -208,3 +190,7 @@ struct cut {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/cut.ipp>
+#endif

@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
-#include <penstock/order/detail/places.hpp>
 #include <penstock/order/permutation.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
 /// The order of `fold(i, folds, seed)` and of its `rest()`: of each `folds` neighbours one, or all others;
 /// the same ones in every epoch, in the order they had.
-template <class = void>
-class basic_fold_order {
+class fold_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
@@ -42,15 +38,7 @@ class basic_fold_order {
     }
   };
 
-  basic_fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed,
-                   bool rest)
-      : upstream_(in.size) {
-    detail::check_finite(in, "fold");
-    made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
-    size_ = kept_before(upstream_);
-    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
-    places_ = detail::places_behind(in.places, made_);
-  }
+  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
@@ -59,22 +47,11 @@ class basic_fold_order {
     made.epoch = epoch;
     return made;
   }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-  }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index >= upstream_) return std::nullopt;
-    const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
-    if (own != made_.chosen) return std::nullopt;
-    return position{upstream.epoch, kept_before(upstream.index)};
-  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
-    const std::uint64_t group = p / made_.folds, among = p % made_.folds;
-    const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
-    return made_.chosen ? chosen : p - chosen;
-  }
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
 
   bound made_;
   std::uint64_t upstream_;
@@ -82,31 +59,20 @@ class basic_fold_order {
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::shared_ptr<const source_places> places_;
 };
-using fold_order = basic_fold_order<>;
 
 /// The stage `fold(i, folds, seed)`, and the one of its `rest()`.
-template <class = void>
-class basic_fold_stage {
+class fold_stage {
  public:
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "fold";
 
-  basic_fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false)
-      : number_(number), folds_(folds), seed_(seed), rest_(rest) {
-    if (folds < 2 || folds > most_folds || number >= folds) {
-      throw error(errc::argument, {"there is no fold ", number, " of ", folds,
-                                   "; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds"})
-          .in_stage(stage_name);
-    }
-  }
+  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
 
   /// The positions that this one leaves out: those of all other folds.
-  [[nodiscard]] basic_fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
+  [[nodiscard]] fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").rest()" : ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, number_, folds_, seed_, rest_);
@@ -118,7 +84,6 @@ class basic_fold_stage {
   std::uint64_t number_, folds_, seed_;
   bool rest_;
 };
-using fold_stage = basic_fold_stage<>;
 
 namespace detail {
 struct fold_fn {
@@ -145,3 +110,7 @@ struct fold_fn {
 inline constexpr detail::fold_fn fold{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/fold.ipp>
+#endif

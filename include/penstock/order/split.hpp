@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
-#include <penstock/order/detail/places.hpp>
 #include <penstock/order/detail/spread_choice.hpp>
 
 #include <cstdint>
@@ -14,15 +12,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
 /// The order of `split(fraction, seed)` and of its `rest()`: some of the positions, the same in every epoch,
 /// in the order they had.
-template <class = void>
-class basic_split_order {
+class split_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
@@ -34,60 +30,36 @@ class basic_split_order {
     }
   };
 
-  basic_split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest) {
-    detail::check_finite(in, "split");
-    // The smaller part is what is chosen, so that no more than every second position is.
-    const std::uint64_t part = detail::floor_of_product(in.size, fraction);
-    const bool few = part <= in.size / 2;
-    made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};
-    size_ = rest ? in.size - part : part;
-    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
-    places_ = detail::places_behind(in.places, made_);
-  }
+  split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, made_.choice, made_.chosen}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-  }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
-      return std::nullopt;
-    return position{upstream.epoch, kept_before(upstream.index)};
-  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
-    const std::uint64_t chosen = made_.choice.chosen_before(p);
-    return made_.chosen ? chosen : p - chosen;
-  }
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
 
   bound made_;
   std::uint64_t size_ = 0;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::shared_ptr<const source_places> places_;
 };
-using split_order = basic_split_order<>;
 
 /// The stage `split(fraction, seed)`, and the one of its `rest()`.
-template <class = void>
-class basic_split_stage {
+class split_stage {
  public:
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "split";
 
-  basic_split_stage(double fraction, std::uint64_t seed, bool rest = false)
-      : fraction_(detail::checked_fraction(fraction, "split")), seed_(seed), rest_(rest) {}
+  split_stage(double fraction, std::uint64_t seed, bool rest = false);
 
   /// The positions that this one leaves out.
-  [[nodiscard]] basic_split_stage rest() const { return {fraction_, seed_, !rest_}; }
+  [[nodiscard]] split_stage rest() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text(
-        {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").rest()" : ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
@@ -98,7 +70,6 @@ class basic_split_stage {
   std::uint64_t seed_;  // not of the plan's random numbers: a split changes nothing for what is kept
   bool rest_;
 };
-using split_stage = basic_split_stage<>;
 
 namespace detail {
 struct split_fn {
@@ -123,3 +94,7 @@ struct split_fn {
 inline constexpr detail::split_fn split{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/split.ipp>
+#endif

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/kept_list.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -47,15 +46,14 @@ template <class Value>
 }
 
 /// The stage `split_by_key(values, fraction, seed)`, and the one of its `rest()`.
-template <class = void>
-class basic_split_by_key_stage {
+class split_by_key_stage {
  public:
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "split_by_key";
   static constexpr bool wants_places = true;
 
   template <sample_values Values>
-  basic_split_by_key_stage(const Values& values, double fraction, std::uint64_t seed)
+  split_by_key_stage(const Values& values, double fraction, std::uint64_t seed)
       : fraction_(detail::checked_fraction(fraction, stage_name)),
         seed_(seed),
         dataset_(values.dataset()),
@@ -72,23 +70,12 @@ class basic_split_by_key_stage {
   }
 
   /// The groups that this one leaves out.
-  [[nodiscard]] basic_split_by_key_stage rest() const {
-    basic_split_by_key_stage made = *this;
-    made.rest_ = !rest_;
-    std::swap(made.kept_, made.others_);
-    return made;
-  }
+  [[nodiscard]] split_by_key_stage rest() const;
 
-  [[nodiscard]] detail::kept_order make(const order_input& in) const {
-    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-    return {in, kept_};
-  }
+  [[nodiscard]] detail::kept_order make(const order_input& in) const;
   /// Samples of the dataset that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
-                         rest_ ? ").rest()" : ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
@@ -101,7 +88,6 @@ class basic_split_by_key_stage {
   std::string what_;
   std::shared_ptr<const detail::kept_list> kept_, others_;
 };
-using split_by_key_stage = basic_split_by_key_stage<>;
 
 namespace detail {
 struct split_by_key_fn {
@@ -132,3 +118,7 @@ struct split_by_key_fn {
 inline constexpr detail::split_by_key_fn split_by_key{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/split_by_key.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
@@ -136,26 +137,17 @@ template <detail::operand T, detail::operand U>
 }
 
 /// The stage `subset(values, predicate)`.
-template <class = void>
-class basic_subset_stage {
+class subset_stage {
  public:
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "subset";
   static constexpr bool wants_places = true;
 
   /// `says` is what describe gives.
-  basic_subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
-                     std::string says)
-      : kept_(std::move(kept)),
-        dataset_(dataset),
-        mark_(kept_->fingerprint()),
-        what_(std::move(what)),
-        says_(std::move(says)) {}
+  subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+               std::string says);
 
-  [[nodiscard]] detail::kept_order make(const order_input& in) const {
-    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-    return {in, kept_};
-  }
+  [[nodiscard]] detail::kept_order make(const order_input& in) const;
   /// Samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
@@ -169,7 +161,6 @@ class basic_subset_stage {
   std::uint64_t dataset_, mark_;
   std::string what_, says_;
 };
-using subset_stage = basic_subset_stage<>;
 
 namespace detail {
 
@@ -225,3 +216,7 @@ struct subset_fn {
 inline constexpr detail::subset_fn subset{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/subset.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -26,8 +27,7 @@ struct weighted_options {
 };
 
 /// The order of `weighted(values, seed)`: draws with replacement.
-template <class = void>
-class basic_weighted_order {
+class weighted_order {
  public:
   static constexpr bool repeats = true;
 
@@ -40,26 +40,14 @@ class basic_weighted_order {
     }
   };
 
-  basic_weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
-                       std::uint64_t draws)
-      : seed_(seed), size_(draws), weights_(std::move(weights)) {
-    if (size_ > most) {
-      throw error(errc::argument, {size_, " draws are more than 2^62; write repeat() for epochs without end"})
-          .in_stage("weighted");
-    }
-  }
+  weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
+                 std::uint64_t draws);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
   /// Where a sample is drawn first in the epoch; nothing where it is not. Goes through the draws.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= weights_->size()) return std::nullopt;
-    const bound drawn = bind(upstream.epoch);
-    for (std::uint64_t i = 0; i < size_; ++i)
-      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   static constexpr std::uint64_t most = std::uint64_t{1} << 62;
@@ -68,7 +56,6 @@ class basic_weighted_order {
   std::uint64_t seed_, size_;
   std::shared_ptr<const detail::running_weights> weights_;
 };
-using weighted_order = basic_weighted_order<>;
 
 /// The stage `weighted(values, seed)`.
 template <sample_values Values>
@@ -130,3 +117,7 @@ struct weighted_fn {
 inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/weighted.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
@@ -18,6 +18,16 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Where each source begins, and the size; and where each shard of them begins.
+struct concat_starts {
+  std::vector<std::uint64_t> firsts{0}, starts{0};
+};
+[[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
+
+}  // namespace detail
 
 /// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
 template <class Plans>
@@ -85,27 +95,11 @@ class concat_source {
   };
 
   explicit concat_source(Plans plans) : plans_(std::move(plans)) {
-    numbers firsts{0}, starts{0};
-    plans_.each([&](std::size_t k, const auto& p) {
-      const order_input each = detail::output_of_orders(p);
-      const std::uint64_t first = firsts.back();
-      if (each.size > most - first) {
-        throw error(errc::argument,
-                    {"source ", k,
-                     " of concat has no end, or goes beyond 2^62 samples with those before it; write "
-                     "repeat() behind concat"})
-            .in_stage(source_name);
-      }
-      firsts.push_back(first + each.size);
-      if (each.starts) {
-        for (std::size_t i = 1; i < each.starts->size(); ++i) starts.push_back(first + (*each.starts)[i]);
-      } else if (each.size != 0) {
-        starts.push_back(first + each.size);
-      }
-    });
-    if (starts.size() == 1) starts.push_back(0);
-    firsts_.reset(new const numbers(std::move(firsts)));
-    starts_.reset(new const numbers(std::move(starts)));
+    std::vector<order_input> each;
+    plans_.each([&](std::size_t, const auto& p) { each.push_back(detail::output_of_orders(p)); });
+    detail::concat_starts found = detail::starts_of_joined(each);
+    firsts_.reset(new const numbers(std::move(found.firsts)));
+    starts_.reset(new const numbers(std::move(found.starts)));
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
@@ -119,8 +113,6 @@ class concat_source {
   [[nodiscard]] reader open() const { return {plans_, firsts_}; }
 
  private:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
-
   Plans plans_;
   std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
 };
@@ -176,3 +168,7 @@ struct concat_fn {
 inline constexpr detail::concat_fn concat{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/concat.ipp>
+#endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/source/detail/values_file.hpp>
 
 #include <bit>
@@ -32,21 +31,13 @@ inline constexpr value_kind kind_of<double> = value_kind::floating;
 template <>
 inline constexpr value_kind kind_of<std::string> = value_kind::text;
 
-[[nodiscard]] inline std::string_view spelled(value_kind kind) noexcept {
-  switch (kind) {
-    case value_kind::whole:
-      return "std::int64_t";
-    case value_kind::natural:
-      return "std::uint64_t";
-    case value_kind::floating:
-      return "double";
-    case value_kind::text:
-      return "std::string";
-    case value_kind::none:
-      break;
-  }
-  return "nothing";
-}
+[[nodiscard]] std::string_view spelled(value_kind kind) noexcept;
+
+/// Throws `errc::format` where a file has values of another kind.
+void check_kind(const values_file& file, value_kind wanted);
+
+/// Throws what is wrong with a file that could not be opened.
+[[nodiscard]] std::shared_ptr<const values_file> opened_values(const std::string& path);
 
 }  // namespace detail
 
@@ -80,14 +71,7 @@ class derived_index {
   explicit derived_index(std::shared_ptr<const detail::values_file> file,
                          derived_from origin = derived_from::file)
       : file_(std::move(file)), origin_(origin) {
-    const detail::value_kind kind = file_->header().kind;
-    if (kind != detail::kind_of<T>) {
-      throw error(errc::format,
-                  {"the derived index has values of ", detail::spelled(kind), " and not of ",
-                   detail::spelled(detail::kind_of<T>), "; write derived_index<", detail::spelled(kind), ">"})
-          .in_file(file_->path())
-          .at_offset(16);
-    }
+    detail::check_kind(*file_, detail::kind_of<T>);
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->header().samples; }
@@ -128,9 +112,11 @@ class derived_index {
 ///     const auto label = open_derived<std::int64_t>("derived/label.penstock-values");
 template <derived_value T>
 [[nodiscard]] derived_index<T> open_derived(const std::string& path) {
-  auto opened = detail::values_file::open(path);
-  if (!opened.file) throw error(opened.why);
-  return derived_index<T>(std::move(opened.file));
+  return derived_index<T>(detail::opened_values(path));
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/derived_index.ipp>
+#endif

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/folder_files.hpp>
-#include <penstock/source/detail/whole_file.hpp>
-
-#include <fcntl.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -48,25 +45,9 @@ class folder_blob {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// Opens the file, reads it to its destination and closes it.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_)
-      throw error(errc::argument, {"a file of ", size_, " bytes was to be read into ", into.size()});
-    const regular_file opened(worker_->path);
-    if (opened.size() != size_)
-      throw error(errc::io, {"the file had ", size_, " bytes when the dataset was opened and has ",
-                             opened.size(), " now; open the dataset again"})
-          .in_file(worker_->path);
-    opened.read(into);
-  }
+  void read_into(mutable_bytes into) const;
   /// A view of the bytes in the worker's scratch, until the next sample.
-  [[nodiscard]] bytes_view finish() const {
-    if (!worker_->loaded) {
-      worker_->scratch.resize_for_overwrite(static_cast<std::size_t>(size_));
-      read_into(worker_->scratch.span());
-      worker_->loaded = true;
-    }
-    return worker_->scratch.view();
-  }
+  [[nodiscard]] bytes_view finish() const;
 
  private:
   folder_worker* worker_;
@@ -95,8 +76,7 @@ class folder_blob {
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
 /// beside folders of classes; `errc::limit` where links lead to one folder in more than 1,000 ways. Errors of
 /// the stages behind get the file and the key.
-template <class = void>
-class basic_directory {
+class directory {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;
@@ -120,27 +100,13 @@ class basic_directory {
         throw;
       }
     }
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      return std::string(files_->path(static_cast<std::size_t>(checked(index))));
-    }
+    [[nodiscard]] std::string key(std::uint64_t index) const;
     /// Asks the system to read the file.
-    void will_need(std::uint64_t index) const noexcept {
-      try {
-        std::string path;
-        name(static_cast<std::size_t>(checked(index)), path);
-        const detail::regular_file opened(path);
-        ::posix_fadvise(opened.number(), 0, 0, POSIX_FADV_WILLNEED);
-      } catch (...) {  // the read itself will say what is wrong
-      }
-    }
+    void will_need(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->bytes / files_->size(); }
 
    private:
-    [[nodiscard]] std::uint64_t checked(std::uint64_t index) const {
-      if (index >= files_->size())
-        throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", files_->size()});
-      return index;
-    }
+    [[nodiscard]] std::uint64_t checked(std::uint64_t index) const;
     void name(std::size_t i, std::string& into) const {
       into.assign(files_->root).append("/").append(files_->path(i));
     }
@@ -148,9 +114,7 @@ class basic_directory {
     std::shared_ptr<const detail::folder_files> files_;
   };
 
-  explicit basic_directory(std::string path, directory_options options = {})
-      : files_(new const detail::folder_files(
-            detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
+  explicit directory(std::string path, directory_options options = {});
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
@@ -163,19 +127,15 @@ class basic_directory {
   }
   /// Of all paths and sizes and the names of the classes, not of where the folder is.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"directory(", files_->root, "): ", size(), " files, ", files_->classes.size(),
-                         " classes, ", files_->bytes, " bytes"});
-  }
+  [[nodiscard]] std::string describe() const;
   [[nodiscard]] reader open() const noexcept { return reader(files_); }
 
  private:
   std::shared_ptr<const detail::folder_files> files_;
 };
-/// The form to use: see `basic_directory`.
-class directory : public basic_directory<> {
- public:
-  using basic_directory<>::basic_directory;
-};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/directory.ipp>
+#endif

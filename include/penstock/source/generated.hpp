@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
@@ -72,11 +71,7 @@ class generated_source {
   [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    penstock::fingerprint sum;
-    sum.add(source_name, size_, seed_);
-    if (starts_)
-      for (const std::uint64_t start : *starts_) sum.add(start);
-    return sum.value();
+    return detail::fingerprint_of_made(source_name, size_, seed_, starts_.get());
   }
   [[nodiscard]] reader open() const { return reader(*this); }
 

@@ -3,26 +3,22 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/detail/packed_format.hpp>
-#include <penstock/source/detail/parallel.hpp>
+#include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/line_files.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/tar/tar_header.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,82 +32,13 @@ struct lines_options {
   std::size_t threads = 0;
 };
 
-namespace detail {
-
-/// Where the lines of a file are: the offset of each `group`-th one, so that 64 short lines or 4 KiB of
-/// longer ones share an entry.
-struct line_table {
-  std::vector<std::uint64_t> begins;
-  std::uint64_t count = 0;
-  std::uint64_t group = 1;  // a power of two
-
-  line_table() = default;
-  /// One pass over the text. A line ends behind "\n"; the last one may end with the text.
-  explicit line_table(std::string_view text) {
-    for (std::size_t at = 0; at < text.size(); ++count) {
-      if (count % group == 0) {
-        begins.push_back(at);
-        if (begins.size() > few && group < most && begins.size() > at / room) thin_out();
-      }
-      at = end_of(text, at);
-    }
-    begins.shrink_to_fit();
-  }
-
-  /// The entry for a line, and how many lines are to be passed from there.
-  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept {
-    return static_cast<std::size_t>(line / group);
-  }
-  [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
-
-  /// Where the line that begins at `at` ends, behind its "\n" if it has one.
-  [[nodiscard]] static std::size_t end_of(std::string_view text, std::size_t at) noexcept {
-    const void* const found = std::memchr(text.data() + at, '\n', text.size() - at);
-    return found == nullptr ? text.size()
-                            : static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) + 1;
-  }
-
- private:
-  static constexpr std::size_t few = 128;
-  static constexpr std::uint64_t most = 64;
-  static constexpr std::size_t room = 4096;
-
-  /// Keeps every other entry.
-  void thin_out() {
-    for (std::size_t i = 0; 2 * i < begins.size(); ++i) begins[i] = begins[2 * i];
-    begins.resize((begins.size() + 1) / 2);
-    group *= 2;
-  }
-};
-
-/// A compressed file has lines, too, which nobody wants. A text may begin with the letters of two formats.
-template <class = void>
-void refuse_packed_lines(bytes_view all) {
-  const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
-  const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
-  if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
-      (format == "lzip" && !rest.starts_with('\1')))
-    return;
-  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<",
-                                               ">(...))), which is in <penstock/source/unpacked.hpp>"))
-      .at_offset(0);
-}
-
-template <class Storage>
-struct line_files : known_files<Storage> {
-  using known_files<Storage>::known_files;
-  std::vector<line_table> tables;  // by shard
-};
-
-}  // namespace detail
-
 /// The source that `lines` makes of text files.
 template <storage Storage>
 class line_source {
   static_assert(viewing_session<typename Storage::session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
-  using files = detail::line_files<Storage>;
+  using files = detail::stored_in<detail::line_files, Storage>;
 
  public:
   using penstock_part = source_tag;
@@ -126,14 +53,15 @@ class line_source {
       std::uint64_t next = 0;
       std::size_t offset = 0;
     };
-    explicit reader(std::shared_ptr<const files> known) : known_(std::move(known)), open_(known_) {}
+    explicit reader(std::shared_ptr<const files> known)
+        : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = open_.locate(p.index);
+      const manifest::place place = known_->locate(p.index);
       const std::string_view text =
           text_of(open_.session(place.shard)
-                      .view(known_->objects[place.shard], 0, known_->signatures[place.shard].size));
+                      .view(known_->object(place.shard), 0, known_->signatures[place.shard].size));
       const std::size_t begin =
           w.shard == place.shard && w.next == place.sample ? w.offset : find(text, place);
       const std::size_t end = detail::line_table::end_of(text, begin);
@@ -156,7 +84,7 @@ class line_source {
     }
     /// The file and the number of the line in it, from one: "corpus.txt:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = open_.locate(index);
+      const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
     void will_need(std::uint64_t index) const noexcept {
@@ -190,37 +118,8 @@ class line_source {
 
   line_source(Storage where, lines_options options) {
     std::shared_ptr<files> known(new files(std::move(where)));
-    const std::span<const std::string> names = known->where.names();
-    known->objects.resize(names.size());
-    known->signatures.resize(names.size());
-    known->tables.resize(names.size());
-    std::vector<manifest::shard> entries(names.size());
     auto session = known->where.connect();
-    detail::tar::for_each_in_parallel(names.size(), options.threads, [&](std::size_t i) {
-      const auto object = static_cast<object_id>(i);
-      const object_signature signature = session.signature(object);
-      const bytes_view all = session.view(object, 0, signature.size);
-      detail::line_table& table = known->tables[i];
-      std::uint64_t content = 0;
-      try {
-        detail::refuse_packed_lines(all);
-        table = detail::line_table(text_of(all));
-        content = detail::hash_words(detail::hash_of_file(session, object, signature.size) ^ table.count,
-                                     table.begins);
-        penstock::confirm(session, object);
-      } catch (error& e) {
-        penstock::confirm(session, object);
-        e.in_file(names[i]);
-        throw;
-      }
-      entries[i] = {names[i], signature.size, table.count, signature.size, content};
-      known->objects[i] = object;
-      known->signatures[i] = signature;
-    });
-    known->shards = penstock::manifest(std::move(entries));
-    if (known->shards.samples() == 0)
-      throw error(errc::argument, "lines: the files are empty, there is no line in them")
-          .in_file(names.empty() ? "" : names.front());
+    known->read(facts_of(known->where), session, options.threads);
     known_ = std::move(known);
   }
 
@@ -234,7 +133,7 @@ class line_source {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"lines(", known_->objects.size(), " files, ", known_->shards.bytes(),
+    return detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
                          " bytes): ", size(), " lines"});
   }
   [[nodiscard]] reader open() const { return reader(known_); }
@@ -267,8 +166,7 @@ template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};
 }
-template <class = void>
-[[nodiscard]] line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
+[[nodiscard]] inline line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
   return {mapped_file(pattern), options};
 }
 

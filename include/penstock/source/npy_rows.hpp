@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
 #include <string>
@@ -17,18 +18,15 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class T, class Storage>
-struct npy_files : row_files<T, Storage> {
-  using row_files<T, Storage>::row_files;
+template <class T>
+struct npy_format {
+  static constexpr std::string_view source_name = "npy_rows", holder = "this npy file";
+  static constexpr npy_type type = npy_type::of<T>();
 
-  static constexpr std::string_view source_name = "npy_rows";
-  static constexpr std::uint64_t mark() noexcept { return 0x6e7079; }
-  static std::string type_name() { return stored_npy<T>::type_name(); }
-
-  void read(const extents* wanted) {
-    this->read_each(wanted, "this npy file", [](auto& session, object_id object, std::uint64_t size) {
-      return stored_npy<T>::find(session, object, 0, size);
-    });
+  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e7079; }
+  [[nodiscard]] static std::string type_name() { return type.name(); }
+  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
+    return find_npy_rows(session, object, 0, size, type);
   }
 };
 
@@ -36,7 +34,7 @@ struct npy_files : row_files<T, Storage> {
 
 /// The source that `npy_rows` makes of npy files.
 template <class T, storage Storage, std::uint64_t... Lengths>
-using npy_row_source = detail::row_source<detail::npy_files<T, Storage>, T, Storage, Lengths...>;
+using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Lengths...>;
 
 /// The rows of numpy's `.npy` files along their first length, all files as one dataset.
 ///

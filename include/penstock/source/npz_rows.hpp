@@ -2,15 +2,15 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
 #include <penstock/source/detail/zip_directory.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
 #include <string>
@@ -21,28 +21,17 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class T, class Storage>
-struct npz_files : row_files<T, Storage> {
-  static constexpr std::string_view source_name = "npz_rows";
-  static std::string type_name() { return stored_npy<T>::type_name(); }
+template <class T>
+struct npz_format {
+  static constexpr std::string_view source_name = "npz_rows", holder = "this array";
+  static constexpr npy_type type = npy_type::of<T>();
 
   std::string name;
 
-  npz_files(Storage given, std::string_view array) : row_files<T, Storage>(std::move(given)), name(array) {}
-
   [[nodiscard]] std::uint64_t mark() const { return hash_bytes(0x6e707a, bytes_of(name)); }
-
-  void read(const extents* wanted) {
-    this->read_each(wanted, "this array", [this](auto& session, object_id object, std::uint64_t size) {
-      const zip_member member = zip_directory(session, object, size).array(name);
-      try {
-        return stored_npy<T>::find(session, object, member.begin, member.size);
-      } catch (error& e) {
-        // storage says where in the file itself
-        if (e.file().empty()) e.within(detail::text({"the array '", name, "'"}), member.begin);
-        throw;
-      }
-    });
+  [[nodiscard]] static std::string type_name() { return type.name(); }
+  [[nodiscard]] stored_rows find(session_view session, object_id object, std::uint64_t size) const {
+    return find_npz_rows(session, object, size, name, type);
   }
 };
 
@@ -50,7 +39,7 @@ struct npz_files : row_files<T, Storage> {
 
 /// The source that `npz_rows` makes of npz files.
 template <class T, storage Storage, std::uint64_t... Lengths>
-using npz_row_source = detail::row_source<detail::npz_files<T, Storage>, T, Storage, Lengths...>;
+using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Lengths...>;
 
 /// The rows of one array of numpy's `.npz` files along its first length, all files as one dataset.
 ///
@@ -67,12 +56,12 @@ using npz_row_source = detail::row_source<detail::npz_files<T, Storage>, T, Stor
 /// Source: numpy/lib/npyio.py; PKWARE's APPNOTE.TXT, version 6.3.10.
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] npz_row_source<T, Storage, Lengths...> npz_rows(Storage where, std::string_view array) {
-  return npz_row_source<T, Storage, Lengths...>(std::move(where), array);
+  return npz_row_source<T, Storage, Lengths...>(std::move(where), {std::string(array)});
 }
 template <class T, std::uint64_t... Lengths>
 [[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(std::string_view pattern,
                                                                   std::string_view array) {
-  return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), array);
+  return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(array)});
 }
 
 static_assert(indexed_source<npz_row_source<float, mapped_file>>, "npz_row_source is an indexed source");

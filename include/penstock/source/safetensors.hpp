@@ -10,12 +10,14 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/name_list.hpp>
+#include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/safetensors_header.hpp>
-#include <penstock/source/detail/stored_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -56,15 +58,14 @@ template <class T>
 concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_copyable_v<T>;
 
 /// The header of an object of a session.
-template <class Session>
-[[nodiscard]] safetensors_header safetensors_header_of(Session& session, object_id object,
-                                                       std::uint64_t size) {
+[[nodiscard]] inline safetensors_header safetensors_header_of(session_view session, object_id object,
+                                                              std::uint64_t size) {
   static_assert(std::endian::native == std::endian::little,
                 "penstock: safetensors files are little-endian, and are shown as they lie");
   buffer room;
   const std::uint64_t length =
-      safetensors_header_bytes(range_of(session, object, 0, std::min<std::uint64_t>(size, 8), room), size);
-  return read_safetensors_header(range_of(session, object, 8, length, room), size);
+      safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 8), room), size);
+  return read_safetensors_header(session.range(object, 8, length, room), size);
 }
 
 /// The entry of a tensor that must be there, and be of a type.
@@ -85,32 +86,32 @@ template <class Session>
   return found->second;
 }
 
-template <class T, class Storage>
-struct safetensors_files : row_files<T, Storage> {
+/// The rows of a tensor that must be there, and be of a type.
+[[nodiscard]] inline stored_rows find_safetensors_rows(session_view session, object_id object,
+                                                       std::uint64_t size, std::string_view name,
+                                                       std::string_view dtype) {
+  const safetensors_header header = safetensors_header_of(session, object, size);
+  const auto& entry = safetensors_tensor(header, name, dtype);
+  if (entry.shape.rank() == 0)
+    throw error(errc::format, {"the tensor '", name, "' is one number, which has no rows"})
+        .at_offset(entry.begin);
+  return {entry.shape, entry.begin, entry.begin, false};
+}
+
+template <class T>
+struct safetensors_format {
   static_assert(safetensors_type<T>,
                 "penstock: safetensors_rows<T> needs a bool, integer or floating type; for a half-float type "
                 "of your own specialise penstock::safetensors_dtype");
 
-  static constexpr std::string_view source_name = "safetensors_rows";
-  static constexpr std::string_view type_name() noexcept { return safetensors_dtype<T>; }
+  static constexpr std::string_view source_name = "safetensors_rows", holder = "this tensor";
 
   std::string name;
 
-  safetensors_files(Storage given, std::string_view tensor)
-      : row_files<T, Storage>(std::move(given)), name(tensor) {}
-
   [[nodiscard]] std::uint64_t mark() const { return hash_bytes(0x7361666574656e, bytes_of(name)); }
-
-  void read(const extents* wanted) {
-    this->read_each(
-        wanted, "this tensor", [this](auto& session, object_id object, std::uint64_t size) -> stored_rows {
-          const safetensors_header header = safetensors_header_of(session, object, size);
-          const auto& entry = safetensors_tensor(header, name, safetensors_dtype<T>);
-          if (entry.shape.rank() == 0)
-            throw error(errc::format, {"the tensor '", name, "' is one number, which has no rows"})
-                .at_offset(entry.begin);
-          return {entry.shape, entry.begin, entry.begin, false};
-        });
+  [[nodiscard]] static constexpr std::string_view type_name() noexcept { return safetensors_dtype<T>; }
+  [[nodiscard]] stored_rows find(session_view session, object_id object, std::uint64_t size) const {
+    return find_safetensors_rows(session, object, size, name, safetensors_dtype<T>);
   }
 };
 
@@ -208,8 +209,7 @@ class safetensors_file {
 
 /// The source that `safetensors_rows` makes of safetensors files.
 template <class T, storage Storage, std::uint64_t... Lengths>
-using safetensors_row_source =
-    detail::row_source<detail::safetensors_files<T, Storage>, T, Storage, Lengths...>;
+using safetensors_row_source = detail::row_source<detail::safetensors_format<T>, T, Storage, Lengths...>;
 
 /// The rows of one tensor of safetensors files along its first length, all files as one dataset.
 ///
@@ -227,12 +227,12 @@ using safetensors_row_source =
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,
                                                                               std::string_view tensor) {
-  return safetensors_row_source<T, Storage, Lengths...>(std::move(where), tensor);
+  return safetensors_row_source<T, Storage, Lengths...>(std::move(where), {std::string(tensor)});
 }
 template <class T, std::uint64_t... Lengths>
 [[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(std::string_view pattern,
                                                                                   std::string_view tensor) {
-  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), tensor);
+  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(tensor)});
 }
 
 static_assert(indexed_source<safetensors_row_source<float, mapped_file>>,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/source/manifest.hpp>
 
 #include <concepts>
@@ -19,12 +18,11 @@ namespace penstock::inline v0_1 {
 /// Made by `shard_names(source)`, of a source with a manifest: `webdataset`, `lines` and the token files. A
 /// value; holds a share of the manifest. A look-up is logarithmic in the number of shards. Free for all
 /// threads.
-template <class = void>
-class basic_shard_name_values {
+class shard_name_values {
  public:
   using value_type = std::string_view;
 
-  basic_shard_name_values(penstock::manifest shards, std::uint64_t dataset)
+  shard_name_values(penstock::manifest shards, std::uint64_t dataset)
       : shards_(std::move(shards)), dataset_(dataset) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return shards_.samples(); }
@@ -32,21 +30,15 @@ class basic_shard_name_values {
     return shards_.shards()[shards_.locate(i).shard].name;
   }
   /// The first sample of the next shard.
-  [[nodiscard]] std::uint64_t same_until(std::uint64_t i) const noexcept {
-    const auto place = shards_.locate(i);
-    return place.first + shards_.shards()[place.shard].samples;
-  }
+  [[nodiscard]] std::uint64_t same_until(std::uint64_t i) const noexcept;
   [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shards_.fingerprint(); }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"the names of ", shards_.shards().size(), " shards"});
-  }
+  [[nodiscard]] std::string describe() const;
 
  private:
   penstock::manifest shards_;
   std::uint64_t dataset_;
 };
-using shard_name_values = basic_shard_name_values<>;
 
 /// The name of each sample's shard: a tag that needs no look at the samples.
 ///
@@ -63,3 +55,7 @@ template <class Source>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/shard_names.ipp>
+#endif

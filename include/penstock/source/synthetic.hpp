@@ -2,15 +2,14 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -102,7 +100,7 @@ class synthetic_source {
       return std::chrono::nanoseconds(
           static_cast<std::int64_t>(static_cast<double>(options_.cost.count()) * factor));
     }
-    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::string key(std::uint64_t index) const;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return options_.bytes; }
 
    private:
@@ -122,36 +120,13 @@ class synthetic_source {
     synthetic_options options_;
   };
 
-  explicit synthetic_source(const synthetic_options& options) : options_(options) {
-    const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
-    if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
-        options.cost.count() < 0)
-      throw error(
-          errc::argument,
-          "synthetic: jitter and tail_probability must be from 0 to 1, cost and tail_factor not negative");
-    if (options.shards == 0) return;
-    if (options.shards > options.samples)
-      throw error(errc::argument, "synthetic: there cannot be more shards than samples");
-    std::vector<std::uint64_t> starts(static_cast<std::size_t>(options.shards + 1));
-    const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
-    for (std::uint64_t i = 0; i <= options.shards; ++i)
-      starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-    starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-        new const std::vector<std::uint64_t>(std::move(starts)));
-  }
+  explicit synthetic_source(const synthetic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
-                         options_.cost.count(), " ns each)"});
-  }
+  [[nodiscard]] std::string describe() const;
   /// Of what determines the content; the cost does not.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return penstock::fingerprint{}
-        .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
-        .value();
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   [[nodiscard]] reader open() const noexcept { return reader(options_); }
 
  private:
@@ -182,3 +157,7 @@ struct synthetic_fn {
 inline constexpr synthetic_fn synthetic{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/synthetic.ipp>
+#endif

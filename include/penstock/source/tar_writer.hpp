@@ -2,15 +2,14 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_builder.hpp>
-#include <penstock/source/tar/index_file.hpp>
-#include <penstock/source/tar/tar_format.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -42,6 +41,45 @@ struct tar_member {
   tar_member(std::string_view name, std::string_view text) noexcept : suffix(name), bytes(bytes_of(text)) {}
 };
 
+namespace detail::tar {
+
+/// What takes the bytes of an archive, whatever its type.
+struct archive_sink {
+  void* who;
+  void (*put)(void* who, bytes_view bytes);
+};
+
+/// The work of `tar_writer`.
+class archive_writing {
+ public:
+  archive_writing(std::string name, tar_writer_options options);
+
+  void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
+  /// Writes the end of the archive.
+  void end(const archive_sink& sink);
+  /// Makes the index, and keeps it beside the file at `written`, as it is then, if it is wanted there.
+  [[nodiscard]] manifest::shard finish(object_signature written);
+
+  [[nodiscard]] const index_builder& index() const noexcept { return index_; }
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
+
+ private:
+  /// What is written must be read back as the same samples.
+  void check(std::string_view key, std::span<const tar_member> members);
+  void put(bytes_view bytes, const archive_sink& sink);
+
+  std::string name_;
+  tar_writer_options options_;
+  index_builder index_;
+  std::string path_;
+  buffer header_;
+  std::uint64_t written_ = 0;
+  bool closed_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace detail::tar
+
 /// Writes one shard in the WebDataset format: a tar archive with the members of a sample next to each other.
 ///
 ///     tar_writer out("train-000000.tar");
@@ -63,30 +101,14 @@ class tar_writer {
  public:
   explicit tar_writer(std::string_view path, tar_writer_options options = {})
     requires to_file
-      : sink_(std::in_place, std::string(path)), options_(std::move(options)), name_(path) {}
+      : sink_(std::in_place, std::string(path)), work_(std::string(path), std::move(options)) {}
   explicit tar_writer(Sink sink, tar_writer_options options = {})
     requires std::invocable<Sink&, bytes_view>
-      : sink_(std::move(sink)), options_(std::move(options)) {
-    if (options_.index)
-      throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
-  }
+      : sink_(std::move(sink)), work_({}, std::move(options)) {}
 
   /// Appends a sample. The members stand in the archive in the order given.
   void write(std::string_view key, std::span<const tar_member> members) {
-    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_).for_key(key);
-    check(key, members);
-    failed_ = true;  // until the sample is complete
-    for (const tar_member& m : members) {
-      path_.assign(key).append(".").append(m.suffix);
-      header_.clear();
-      detail::tar::append_headers(header_, path_, m.bytes.size(), options_);
-      const std::uint64_t begin = written_;
-      put(header_.view());
-      index_.add({path_, begin, written_, m.bytes.size(), false});
-      put(m.bytes);
-      put(detail::tar::padding_after(m.bytes.size()));
-    }
-    failed_ = false;
+    work_.write(key, members, erased());
   }
   void write(std::string_view key, std::initializer_list<tar_member> members) {
     write(key, std::span<const tar_member>(members.begin(), members.size()));
@@ -94,74 +116,32 @@ class tar_writer {
 
   /// Ends the archive and makes the file visible. What the shard then is, as a manifest has it.
   manifest::shard close() {
-    if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
-    closed_ = true;
-    for (const bytes_view part : detail::tar::end_of_archive(written_)) put(part);
-    object_signature written{written_, 0};
+    work_.end(erased());
+    object_signature written{work_.written(), 0};
     if constexpr (to_file) written = sink_->commit();
-    const buffer index = index_.finish(written);
-    if (options_.index && !detail::tar::keep_index(name_, index.view())) {
-      throw error(errc::io, {"cannot write the index ", detail::tar::index_path(name_)}).in_file(name_);
-    }
+    manifest::shard made = work_.finish(written);
     sink_.reset();
-    return {name_, written_, index_.samples(), index_.payload(),
-            detail::tar::index_header::load(index.view())->content};
+    return made;
   }
 
-  [[nodiscard]] std::uint64_t samples() const noexcept { return index_.samples(); }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return work_.index().samples(); }
   /// Bytes of members written so far, without headers and padding.
-  [[nodiscard]] std::uint64_t payload() const noexcept { return index_.payload(); }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return work_.index().payload(); }
   /// Bytes of the archive written so far.
-  [[nodiscard]] std::uint64_t size() const noexcept { return written_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return work_.written(); }
 
  private:
-  void put(bytes_view bytes) {
-    if constexpr (to_file) {
-      sink_->write(bytes);
-    } else {
-      (*sink_)(bytes);
-    }
-    written_ += bytes.size();
-  }
-
-  // What is written must be read back as the same samples.
-  void check(std::string_view key, std::span<const tar_member> members) {
-    const auto refuse = [&](const std::string& why) {
-      throw error(errc::argument, why).in_file(name_).for_key(key);
-    };
-    if (members.empty()) refuse("a sample needs at least one member");
-    if (samples() != 0 && index_.last_key() == key)
-      refuse("the sample before has the same key: the two would be read as one");
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      path_.assign(key).append(".").append(members[i].suffix);
-      if (path_.find('\0') != std::string::npos) refuse("a key or suffix may not hold a NUL");
-      const auto parts = detail::tar::split_member(path_);
-      if (!parts || parts->key != key || path_.starts_with('/')) {
-        refuse("'" + path_ +
-               "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
-               "and a key may be neither empty nor absolute");
-      }
-      if (detail::tar::skipped_member(path_)) refuse("'" + path_ + "' would be passed over by readers");
-      if (detail::tar::lower_case(members[i].suffix) != members[i].suffix) {
-        refuse("the suffix '" + std::string(members[i].suffix) +
-               "' has upper-case letters, which readers lower");
-      }
-      for (std::size_t j = 0; j < i; ++j) {
-        if (members[j].suffix == members[i].suffix)
-          refuse("the suffix '" + std::string(members[i].suffix) + "' stands twice");
-      }
-    }
+  [[nodiscard]] detail::tar::archive_sink erased() noexcept {
+    return {sink_ ? &*sink_ : nullptr, [](void* sink, bytes_view bytes) {
+              if constexpr (to_file)
+                static_cast<Sink*>(sink)->write(bytes);
+              else
+                (*static_cast<Sink*>(sink))(bytes);
+            }};
   }
 
   std::optional<Sink> sink_;
-  tar_writer_options options_;
-  std::string name_;
-  detail::tar::index_builder index_;
-  std::string path_;
-  buffer header_;
-  std::uint64_t written_ = 0;
-  bool closed_ = false;
-  bool failed_ = false;
+  detail::tar::archive_writing work_;
 };
 
 template <class Path>
@@ -176,3 +156,7 @@ template <std::invocable<bytes_view> Sink>
 tar_writer(Sink, tar_writer_options) -> tar_writer<Sink>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tar_writer.ipp>
+#endif

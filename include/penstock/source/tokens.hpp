@@ -3,15 +3,18 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/detail/token_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +25,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,86 +68,12 @@ inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
 template <class W>
 struct token_shape {
   using type = given_shape;
-  static type of(const W& w) noexcept { return {extents(w.length + w.targets)}; }
+  static type of(const window_layout& w) noexcept { return {extents(w.length + w.targets)}; }
 };
 template <std::uint64_t Length, std::uint64_t Targets>
 struct token_shape<token_window<Length, Targets>> {
   using type = known_shape<Length + Targets>;
-  static type of(const token_window<Length, Targets>&) noexcept { return {}; }
-};
-
-/// How many windows of `span` tokens, `stride` apart, lie in `tokens`.
-[[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
-                                                 std::uint64_t stride) noexcept {
-  return tokens < span ? 0 : (tokens - span) / stride + 1;
-}
-
-/// The files of a dataset of tokens, and where their windows are.
-template <class Window, class Storage>
-struct token_files : known_files<Storage> {
-  token_files(Storage given, Window wanted, std::string_view name)
-      : known_files<Storage>(std::move(given)), window(wanted), format(name) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 40;
-    if (window.stride == 0) window.stride = window.length;
-    if (window.length == 0)
-      throw error(errc::argument, {format, "_tokens: windows need a length of at least one token"});
-    if (window.length > most || window.targets > most)
-      throw error(errc::argument, {format, "_tokens: windows of ", window.length, " + ", window.targets,
-                                   " tokens are too long; length and targets go up to 2^40 each"});
-    span = window.length + window.targets;
-  }
-
-  Window window;
-  std::string format;
-  std::uint64_t span = 0;
-  std::uint64_t tokens = 0;
-  std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
-  // only where windows keep to documents, and for those that have any: the number of the first one, and the
-  // token in the file where the document begins
-  std::vector<std::uint64_t> first_windows;
-  std::vector<std::uint64_t> first_tokens;
-
-  [[nodiscard]] std::uint64_t windows(std::uint64_t count) const noexcept {
-    return windows_in(count, span, window.stride);
-  }
-
-  /// `parse(session, object, signature, documents)` gives a file's `token_range`, and calls
-  /// `documents(first token, tokens)` where there is an index and windows keep to them.
-  template <std::size_t Width, class Parse>
-  void read(const std::vector<object_id>& chosen, Parse&& parse) {
-    auto session = this->where.connect();
-    std::vector<manifest::shard> entries;
-    std::uint64_t all = 0, longest = 0;
-    for (const object_id object : chosen) {
-      const object_signature signature = session.signature(object);
-      const std::uint64_t before = all;
-      const auto [range, index] =
-          parse(session, object, signature.size, [&](std::uint64_t first, std::uint64_t count) {
-            longest = std::max(longest, count);
-            if (!window.within_documents || windows(count) == 0) return;
-            first_windows.push_back(all);
-            first_tokens.push_back(first);
-            all += windows(count);
-          });
-      if (!window.within_documents) {
-        longest = std::max(longest, range.count);
-        all += windows(range.count);
-      }
-      const std::uint64_t content = hash_of_file(session, object, signature.size) ^ index;
-      entries.push_back({this->where.names()[object], signature.size, all - before, range.count * Width,
-                         fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
-      this->objects.push_back(object);
-      this->signatures.push_back(signature);
-      begins.push_back(range.begin);
-      tokens += range.count;
-    }
-    if (all == 0)
-      throw error(errc::argument, {format, "_tokens: no ", window.within_documents ? "document" : "file",
-                                   " has the ", span, " tokens of a window; the longest has ", longest})
-          .in_file(chosen.empty() ? "" : this->where.names()[chosen.front()]);
-    first_windows.push_back(all);
-    this->shards = manifest(std::move(entries));
-  }
+  static type of(const window_layout&) noexcept { return {}; }
 };
 
 }  // namespace detail
@@ -156,7 +84,7 @@ class token_source {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
-  using files = detail::token_files<Window, Storage>;
+  using files = detail::stored_in<detail::token_files, Storage>;
   using session_type = typename Storage::session;
   using shape = detail::token_shape<Window>;
 
@@ -171,15 +99,16 @@ class token_source {
       buffer scratch;
       std::size_t document = 0;
     };
-    explicit reader(std::shared_ptr<const files> known) : known_(std::move(known)), open_(known_) {}
+    explicit reader(std::shared_ptr<const files> known)
+        : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = open_.locate(p.index);
+      const manifest::place place = known_->locate(p.index);
       const std::uint64_t token = first_token(p.index, place, w.document);
       const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
       try {
-        sink(element(shape::of(known_->window), open_.session(place.shard), known_->objects[place.shard],
+        sink(element(shape::of(known_->window), open_.session(place.shard), known_->object(place.shard),
                      offset, w.scratch, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
@@ -190,7 +119,7 @@ class token_source {
     }
     /// The file and the number of the window's first token in it: "train.bin:1024".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = open_.locate(index);
+      const manifest::place place = known_->locate(index);
       std::size_t document = 0;
       return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
@@ -221,7 +150,16 @@ class token_source {
     detail::open_files<Storage> open_;
   };
 
-  explicit token_source(std::shared_ptr<const files> known) noexcept : known_(std::move(known)) {}
+  /// Looks at the files, which are of that format.
+  token_source(Storage where, Window window, detail::token_format format) {
+    const std::shared_ptr<files> known(new files(
+        std::move(where),
+        detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
+        format));
+    auto session = known->where.connect();
+    known->read(facts_of(known->where), session, detail::token_type::of<T>());
+    known_ = known;
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
@@ -234,50 +172,12 @@ class token_source {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({known_->format, "_tokens(", known_->objects.size(), " files, ", tokens(),
-                         " tokens): ", size(), " windows of ", known_->window.length, " + ",
-                         known_->window.targets, " tokens, ", known_->window.stride, " apart",
-                         known_->window.within_documents ? ", within documents" : ""});
-  }
+  [[nodiscard]] std::string describe() const { return known_->describe(); }
   [[nodiscard]] reader open() const { return reader(known_); }
 
  private:
   std::shared_ptr<const files> known_;
 };
-
-namespace detail {
-
-template <class T, class Window, class Storage, class Parse>
-[[nodiscard]] token_source<T, Window, Storage> tokens_of_plain_files(Storage where, Window window,
-                                                                     std::string_view format,
-                                                                     std::uint64_t head_bytes,
-                                                                     Parse&& parse) {
-  const std::shared_ptr<token_files<Window, Storage>> known(
-      new token_files<Window, Storage>(std::move(where), window, format));
-  if (window.within_documents)
-    throw error(errc::argument, {known->format,
-                                 "_tokens: these files do not say where documents end, so that windows "
-                                 "cannot keep to them; Megatron's index does"});
-  std::vector<object_id> objects(known->where.names().size());
-  for (std::size_t i = 0; i < objects.size(); ++i) objects[i] = static_cast<object_id>(i);
-  buffer room;
-  known->template read<sizeof(T)>(
-      objects, [&](auto& session, object_id object, std::uint64_t size, const auto&) {
-        const bytes_view head = range_of(session, object, 0, std::min(size, head_bytes), room);
-        return std::pair<token_range, std::uint64_t>(parse(head, size, known->where.names()[object]), 0);
-      });
-  return token_source<T, Window, Storage>(known);
-}
-
-/// The `.bin` and `.idx` of a name with either ending, or with none.
-template <class = void>
-[[nodiscard]] std::string megatron_prefix(std::string_view name) {
-  if (name.ends_with(".bin") || name.ends_with(".idx")) name.remove_suffix(4);
-  return std::string(name);
-}
-
-}  // namespace detail
 
 /// Token files without a header: nanoGPT's `train.bin` and its like.
 ///
@@ -300,10 +200,7 @@ template <class = void>
 /// Source: nanoGPT, data/openwebtext/prepare.py.
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> raw_tokens(Storage where, Window window) {
-  return detail::tokens_of_plain_files<T>(std::move(where), window, "raw", 8,
-                                          [](bytes_view head, std::uint64_t size, const std::string& path) {
-                                            return detail::parse_raw<T>(head, size, path);
-                                          });
+  return {std::move(where), window, detail::token_format::raw};
 }
 template <token_value T, class Window>
 [[nodiscard]] token_source<T, Window, mapped_file> raw_tokens(std::string_view pattern, Window window) {
@@ -320,10 +217,9 @@ template <token_value T, class Window>
 ///     auto web = llmc_tokens<std::uint16_t>("fineweb_train_{000001..000103}.bin", token_window<1024>{});
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> llmc_tokens(Storage where, Window window) {
-  return detail::tokens_of_plain_files<T>(std::move(where), window, "llmc", detail::llmc_header_bytes,
-                                          [](bytes_view head, std::uint64_t size, const std::string& path) {
-                                            return detail::parse_llmc<T>(head, size, path);
-                                          });
+  static_assert(std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t>,
+                "penstock: llm.c has files of std::uint16_t (GPT-2) and of std::uint32_t (Llama 3) only");
+  return {std::move(where), window, detail::token_format::llmc};
 }
 template <token_value T, class Window>
 [[nodiscard]] token_source<T, Window, mapped_file> llmc_tokens(std::string_view pattern, Window window) {
@@ -345,39 +241,11 @@ template <token_value T, class Window>
 ///                                                token_window<1024>{.within_documents = true});
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> megatron_tokens(Storage where, Window window) {
-  const std::shared_ptr<detail::token_files<Window, Storage>> known(
-      new detail::token_files<Window, Storage>(std::move(where), window, "megatron"));
-  const auto names = known->where.names();
-  std::unordered_map<std::string, object_id> indexes;
-  std::vector<object_id> objects;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].ends_with(".idx"))
-      indexes.emplace(detail::megatron_prefix(names[i]), static_cast<object_id>(i));
-    else
-      objects.push_back(static_cast<object_id>(i));
-  }
-  buffer room;
-  known->template read<sizeof(T)>(objects, [&](auto& session, object_id object, std::uint64_t size,
-                                               const auto& document) {
-    const auto found = indexes.find(detail::megatron_prefix(names[object]));
-    if (found == indexes.end())
-      throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
-          .in_file(names[object]);
-    const bytes_view bytes = detail::range_of(session, found->second, 0, session.size(found->second), room);
-    const detail::megatron_index index(bytes, names[found->second]);
-    return std::pair(index.template read<T>(size, names[object], document), index.hash());
-  });
-  return token_source<T, Window, Storage>(known);
+  return {std::move(where), window, detail::token_format::megatron};
 }
 template <token_value T, class Window>
 [[nodiscard]] token_source<T, Window, mapped_file> megatron_tokens(std::string_view pattern, Window window) {
-  std::vector<std::string> names;
-  for (const std::string& name : expand_braces(pattern)) {
-    const std::string prefix = detail::megatron_prefix(name);
-    names.push_back(prefix + ".bin");
-    names.push_back(prefix + ".idx");
-  }
-  return megatron_tokens<T>(mapped_file(std::move(names)), window);
+  return megatron_tokens<T>(mapped_file(detail::megatron_names(pattern)), window);
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,23 +3,14 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/parallel.hpp>
-#include <penstock/source/detail/unpacked_copy.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
-#include <penstock/storage/concepts.hpp>
 
-#include <sys/stat.h>
-
-#include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,52 +29,13 @@ struct unpacked_options {
 namespace detail::tar {
 
 /// The path of a current copy of `packed`, made where there is none; `packed` itself where it is not packed.
-template <unpacker... Unpack>
-[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options) {
-  const auto state_of = [&packed] {
-    const auto found = signature_of_file(packed);
-    if (found) return *found;
-    struct stat status {};
-    if (::stat(packed.c_str(), &status) != 0)
-      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
-    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
-  };
-  const object_signature before = state_of();
-  std::string copy = copy_path(packed, options.folder);
-  if (copy_is_current(copy, before)) return copy;
+[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                        unpacker_calls unpack);
 
-  shard_stream<Unpack...> input;
-  std::atomic<bool> unused{false};
-  input.open(packed, unused, "unpacked");
-  if (!input.packed()) return packed;
-  if (const int code = make_folders(folder_of(copy)); code != 0) {
-    throw error(errc::io,
-                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
-                 "; name another in unpacked_options::folder"})
-        .in_file(folder_of(copy));
-  }
-  const copy_turn turn(copy);
-  if (turn.current(before)) return copy;
-  turn.begin();
-  output_file output(copy);
-  buffer some(1_MiB);
-  try {
-    while (const std::size_t got = input.read(some.span())) {
-      if (got > options.limit - output.size()) {
-        throw error(errc::limit, {"the file unpacks to more than the limit of ", options.limit,
-                                  " bytes; raise unpacked_options::limit if it is meant to"})
-            .at_offset(options.limit);
-      }
-      output.write(some.view().first(got));
-    }
-  } catch (error& e) {
-    if (e.file().empty()) e.at_offset(input.offset());
-    throw;
-  }
-  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
-  turn.finish({before, output.commit()});
-  return copy;
-}
+/// The paths of all, several at a time; `one` calls `unpacked_path` with unpackers of its own.
+using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
+[[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                      const unpacked_options& options, unpack_one one);
 
 }  // namespace detail::tar
 
@@ -110,18 +62,13 @@ template <unpacker... Unpack>
 /// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
 /// Threads: any number may call it.
 template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(std::vector<std::string> paths,
+[[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
                                                 const unpacked_options& options = {}) {
-  std::vector<std::string> copies(paths.size());
-  detail::tar::for_each_in_parallel(paths.size(), options.threads, [&](std::size_t i) {
-    try {
-      copies[i] = detail::tar::unpacked_path<Unpack...>(paths[i], options);
-    } catch (error& e) {
-      e.in_file(paths[i]);
-      throw;
-    }
-  });
-  return copies;
+  return detail::tar::unpacked_paths(paths, options,
+                                     [](const std::string& packed, const unpacked_options& chosen) {
+                                       detail::tar::unpackers<Unpack...> unpack;
+                                       return detail::tar::unpacked_path(packed, chosen, unpack.calls());
+                                     });
 }
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
@@ -130,8 +77,11 @@ template <unpacker... Unpack>
 }
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return unpacked<Unpack...>(std::vector<std::string>(found.names().begin(), found.names().end()), options);
+  return unpacked<Unpack...>(detail::tar::paths_of(detail::tar::to_pattern(pattern)), options);
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/unpacked.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/source/concepts.hpp>
@@ -86,31 +85,24 @@ class webdataset {
         confirm(session_, w.at.shard);
       } catch (error& e) {
         confirm(session_, w.at.shard);
-        const auto& at = w.at;
-        // An offset without a file comes from a codec and counts from the field's first byte.
-        if (e.file().empty() && e.offset() && at.touched != detail::tar::no_offset)
-          e.within("the field", at.touched);
-        e.in_file(*at.url).for_key(at.tables->key(at.sample));
-        e.at_offset(at.touched != detail::tar::no_offset ? at.touched : at.tables->offset(at.first));
+        w.at.say_where(e);
         throw;
       }
     }
 
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = locate(index);
+      const manifest::place place = set_->locate(index);
       return std::string(indexes_.get(session_, place.shard).key(place.sample));
     }
     /// The shard of a sample.
-    [[nodiscard]] std::string url(std::uint64_t index) const {
-      return set_->where.names()[locate(index).shard];
-    }
+    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
     /// Says that all members of a sample will be read soon.
     void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
     /// The same for consecutive samples, as one request for each shard.
     void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
       try {
         while (count != 0) {
-          const manifest::place place = locate(index);
+          const manifest::place place = set_->locate(index);
           const auto& tables = indexes_.get(session_, place.shard);
           const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
           const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
@@ -132,14 +124,6 @@ class webdataset {
     explicit reader(std::shared_ptr<const shard_set> set)
         : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
 
-    [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-      if (index >= set_->shards.samples()) {
-        throw error(errc::argument,
-                    {"there is no sample ", index, ": the dataset has ", set_->shards.samples()});
-      }
-      return set_->shards.locate(index);
-    }
-
     void move_to(worker& w, std::uint64_t index) const {
       auto& at = w.at;
       bool in_order = false;
@@ -147,10 +131,10 @@ class webdataset {
         in_order = index == at.shard_begin + at.sample + 1;
         at.sample = index - at.shard_begin;
       } else {
-        const manifest::place place = locate(index);
+        const manifest::place place = set_->locate(index);
         const auto& tables = indexes_.get(session_, place.shard);
         at.tables = &tables;
-        at.url = &set_->where.names()[place.shard];
+        at.url = &set_->path(place.shard);
         at.shard = static_cast<object_id>(place.shard);
         at.shard_begin = place.first;
         at.shard_end = place.first + tables.header().samples;
@@ -164,7 +148,7 @@ class webdataset {
 
     std::shared_ptr<const shard_set> set_;
     mutable session_type session_;  // sessions may be used from many threads
-    detail::tar::open_indexes<Storage> indexes_;
+    detail::tar::open_indexes indexes_;
   };
 
   using element = detail::tar::tar_sample<typename reader::worker>;
@@ -185,7 +169,7 @@ class webdataset {
   /// The shards that a manifest names.
   explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
     requires std::same_as<Storage, file>
-      : webdataset(file(names_in(known)), known, options) {}
+      : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
       : set_(new const shard_set(std::move(where), options.index, known)) {}
 
@@ -196,23 +180,16 @@ class webdataset {
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
   [[nodiscard]] std::string describe() const {
-    std::string where = std::to_string(set_->where.names().size()) + " objects";
     if constexpr (requires {
                     { set_->where.describe() } -> std::convertible_to<std::string>;
                   })
-      where = set_->where.describe();
-    return detail::text({"webdataset(", where, "): ", set_->shards.shards().size(), " shards, ", size(),
-                         " samples, ", set_->shards.payload(), " bytes"});
+      return set_->describe(set_->where.describe());
+    else
+      return set_->describe({});
   }
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
-  static std::vector<std::string> names_in(const class penstock::manifest& known) {
-    std::vector<std::string> names;
-    for (const auto& one : known.shards()) names.push_back(one.name);
-    return names;
-  }
-
   std::shared_ptr<const shard_set> set_;
 };
 

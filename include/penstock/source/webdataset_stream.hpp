@@ -3,18 +3,13 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/source/tar/stream_sample.hpp>
-#include <penstock/source/tar/tar_walk.hpp>
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -34,14 +29,6 @@ struct webdataset_stream_options {
 /// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
 class basic_webdataset_stream {
-  struct shared {
-    shared(std::vector<std::string> given, webdataset_stream_options chosen)
-        : names(std::move(given)), used(names.size()), options(chosen) {}
-    std::vector<std::string> names;
-    std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
-    webdataset_stream_options options;
-  };
-
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;
@@ -50,148 +37,48 @@ class basic_webdataset_stream {
 
   class reader {
    public:
-    [[nodiscard]] bool next(element& e) {
-      while (shard_ < set_->names.size()) {
-        const std::string& url = set_->names[shard_];
-        try {
-          if (!state_->open) open(url);
-          if (read_sample(e, url)) {
-            ++given_;
-            return true;
-          }
-        } catch (error& problem) {
-          shard_ = set_->names.size();
-          problem.in_file(url);
-          if (state_->open) problem.at_offset(state_->input.offset());
-          state_->close();
-          throw;
-        }
-        ++shard_;
-        given_ = 0;
-      }
-      return false;
-    }
-    void rewind(std::uint64_t) noexcept {
-      state_->close();
-      shard_ = 0;
-      given_ = 0;
-    }
+    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
     [[nodiscard]] source_mark mark() const noexcept
       requires Files
     {
-      return {shard_, given_};
+      return state_->samples.mark();
     }
     /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
-    void seek(std::uint64_t epoch, source_mark place)
+    void seek(std::uint64_t, source_mark place)
       requires Files
     {
-      rewind(epoch);
-      const std::uint64_t shards = set_->names.size();
-      if (place.shard > shards || (place.shard == shards && place.sample != 0))
-        throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
-      shard_ = static_cast<std::size_t>(place.shard);
-      for (element passed; given_ != place.sample;) {
-        if (next(passed) && shard_ == place.shard) continue;
-        throw error(errc::state, {"the shard has fewer than the ", place.sample,
-                                  " samples of which the state speaks; it was changed"})
-            .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
-      }
+      state_->samples.seek(place);
     }
 
    private:
     friend class basic_webdataset_stream;
-    using stream = detail::tar::shard_stream<Unpack...>;
 
-    // Stays where it is when the reader is moved: the walk refers to the input.
+    // Stays where it is when the reader is moved.
     struct state {
-      stream input;
-      detail::tar::member_walk<stream> walk{input};
-      detail::tar::member found;
-      detail::tar::split_path parts;  // of the member that was found, and is not taken yet
-      bool open = false;
-      bool pending = false;
-      bool ended = false;
-
-      void close() noexcept {
-        input.close();
-        open = pending = ended = false;
-      }
+      explicit state(std::shared_ptr<detail::tar::stream_shards> set)
+          : samples(std::move(set), unpack.calls()) {}
+      detail::tar::unpackers<Unpack...> unpack;
+      detail::tar::stream_reader samples;
     };
 
-    explicit reader(std::shared_ptr<shared> set) : set_(std::move(set)), state_(std::make_unique<state>()) {}
+    explicit reader(std::shared_ptr<detail::tar::stream_shards> set)
+        : state_(std::make_unique<state>(std::move(set))) {}
 
-    void open(const std::string& url) {
-      if (Files && stream::is_pipe(url))
-        throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
-      state_->input.open(url, set_->used[shard_], source_name);
-      state_->walk.restart();
-      state_->open = true;
-    }
-
-    /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
-    /// the last sample is given.
-    bool find() {
-      state& s = *state_;
-      if (s.ended) return false;
-      while (s.walk.next(s.found)) {
-        if (detail::tar::skipped_member(s.found.path)) continue;
-        const auto parts = detail::tar::split_member(s.found.path);
-        if (!parts) continue;
-        s.parts = *parts;
-        return true;
-      }
-      s.ended = true;
-      s.input.drain();
-      return false;
-    }
-
-    /// False at the end of the shard.
-    bool read_sample(element& e, const std::string& url) {
-      state& s = *state_;
-      while (s.pending || find()) {
-        e.start(s.parts.key, url);
-        do {
-          e.take(
-              s.found, s.parts.suffix, set_->options.limit,
-              [&s](mutable_bytes into) { return s.input.read(into); },
-              [&s](std::uint64_t reached) { s.walk.cut_off(reached); });
-          s.pending = find();
-        } while (s.pending && s.parts.key == e.key());
-        if (!e.bad()) return true;
-      }
-      s.close();
-      return false;
-    }
-
-    std::shared_ptr<shared> set_;
     std::unique_ptr<state> state_;
-    std::size_t shard_ = 0;
-    std::uint64_t given_ = 0;  // samples of the shard at hand
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<shared>(std::move(names), options)) {
-    if (set_->names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-  }
+      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit, Files,
+                                                          source_name)) {}
 
-  [[nodiscard]] std::string describe() const {
-    return std::string(source_name) + "(" +
-           (set_->names.size() == 1
-                ? set_->names.front()
-                : std::to_string(set_->names.size()) + " shards from " + set_->names.front()) +
-           ", read forward)";
-  }
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Of the shards' names without their folders: what they hold is not known before it is read.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    penstock::fingerprint mark;
-    mark.add("webdataset_stream", set_->names.size());
-    for (const std::string& name : set_->names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
-    return mark.value();
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
   [[nodiscard]] reader open() const { return reader(set_); }
 
  private:
-  std::shared_ptr<shared> set_;
+  std::shared_ptr<detail::tar::stream_shards> set_;
 };
 
 /// What `webdataset_stream` makes.
@@ -230,8 +117,7 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
 /// The same for a list of paths, which are taken as they are.
@@ -250,8 +136,7 @@ template <unpacker... Unpack>
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
                                                                 webdataset_stream_options options = {}) {
-  const file found = detail::tar::files_of(detail::tar::to_pattern(pattern));
-  return {std::vector<std::string>(found.names().begin(), found.names().end()), options};
+  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
 /// The same for a list of paths, which are taken as they are.

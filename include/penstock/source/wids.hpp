@@ -156,8 +156,7 @@ class wids_reader {
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
-template <class = void>
-[[nodiscard]] webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
+[[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
   detail::wids_listing listing;
   detail::wids_reader(description).read(listing);
   std::vector<detail::wids_shard>& shards = listing.shards;

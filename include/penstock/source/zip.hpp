@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/pipe.hpp>
@@ -10,7 +10,6 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -97,6 +96,10 @@ struct record_of_packs<pack<Fields...>> {
 };
 template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
+
+/// How many samples there are; sizes that differ are an error unless the shortest counts.
+[[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
+                                                   bool to_the_shortest);
 
 /// The record that elements are joined to: all their fields, or one field each.
 template <class Names, class... Elements>
@@ -188,15 +191,7 @@ class zip_source {
   };
 
   zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
-    const std::vector<std::uint64_t> sizes = detail::sizes_of(plans_);
-    for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
-      if (sizes[k] != sizes[0]) {
-        throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
-                                     sizes[0], "; write zip(..., shortest) to end with the shortest"})
-            .in_stage(source_name);
-      }
-    }
-    size_ = *std::min_element(sizes.begin(), sizes.end());
+    size_ = detail::zipped_size(detail::sizes_of(plans_), to_the_shortest);
     plans_.each([this](std::size_t, const auto& p) {
       const order_input each = detail::output_of_orders(p);
       if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
@@ -281,3 +276,7 @@ template <fixed_string... Names, class... Args>
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/zip.ipp>
+#endif

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
-#include <algorithm>
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -43,52 +41,27 @@ namespace penstock::inline v0_1::bad_samples {
 /// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1.
 struct fraction {
   double value;
-  explicit fraction(double part) : value(part) {
-    if (!(part >= 0 && part <= 1))
-      throw error(errc::argument, {"bad_samples: ", describe(),
-                                   " is not between 0 and 1; write fraction(0.001) for one of a thousand"})
-          .in_stage("bad_samples");
-  }
+  explicit fraction(double part);
   /// As it is written, with the shortest decimal that reads back as it.
-  [[nodiscard]] std::string describe() const {
-    char digits[32];
-    return detail::text({"fraction(",
-                         std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
-                         ")"});
-  }
+  [[nodiscard]] std::string describe() const;
 };
 
 /// How many bad samples a rank may have in an epoch: a count, or a `fraction`.
 class budget {
  public:
   template <std::integral T>
-  budget(T count) : count_(static_cast<std::uint64_t>(count)) {
-    if (count < T{0})
-      throw error(errc::argument, "bad_samples: a budget is not negative").in_stage("bad_samples");
-  }
+  budget(T count) : budget(static_cast<std::uint64_t>(count), count < T{0}) {}
   budget(fraction part) : part_(part.value) {}
 
   /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
   /// fraction is 0. Where nobody knows how many there are, or there is no end of them, a fraction is an
   /// error.
-  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const {
-    if (!part_) return count_;
-    if (*part_ == 0) return 0;
-    if (!samples)
-      throw error(errc::argument,
-                  "bad_samples: nobody knows how many samples an epoch has, behind a source that is read "
-                  "forward, with steps(n) behind filter and unbatch, or where it has no end; give a count "
-                  "instead of a fraction")
-          .in_stage("bad_samples");
-    return std::max<std::uint64_t>(1,
-                                   static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
-  }
-  [[nodiscard]] std::string describe() const {
-    if (!part_) return std::to_string(count_);
-    return fraction(*part_).describe();
-  }
+  [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const;
+  [[nodiscard]] std::string describe() const;
 
  private:
+  budget(std::uint64_t count, bool negative);
+
   std::uint64_t count_ = 0;
   std::optional<double> part_;
 };
@@ -182,3 +155,7 @@ struct policy_stage {
 }
 
 }  // namespace penstock::inline v0_1::bad_samples
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/bad_samples.ipp>
+#endif

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/order/tail.hpp>
@@ -86,6 +85,12 @@ inline constexpr bool repeats_an_option =
     (is_batch_option<Options> && ...) &&
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
+/// The size of a whole step, of all ranks together.
+[[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
+[[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
+/// The size that was given, where a batch can have it.
+[[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
+
 template <class... Options>
 constexpr void check_batch_options() {
   static_assert(
@@ -136,17 +141,7 @@ struct batch_stage {
 
   /// Samples of a whole global step, over all ranks. Throws where there would be none for some rank.
   [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
-    if (global && ranks > size) {
-      throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
-                                   ranks, "; make it larger or use fewer ranks"})
-          .in_stage("batch");
-    }
-    if (!global && size > 0xffffffffu / ranks) {
-      throw error(errc::argument,
-                  {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
-          .in_stage("batch");
-    }
-    return global ? size : size * ranks;
+    return detail::batch_size_of_all(size, global, ranks);
   }
   /// Samples of a rank's whole batch where samples are dealt in turn.
   [[nodiscard]] std::uint64_t dealt_size(std::uint64_t rank, std::uint64_t ranks) const {
@@ -157,13 +152,7 @@ struct batch_stage {
   template <class Name>
   using policy = typename detail::policy_for<Name, Policies...>::type;
 
-  [[nodiscard]] std::string describe() const {
-    return detail::text({(global ? "global_batch(" : "batch("), size, ", tail ",
-                         (at_end == tail::drop  ? "drop"
-                          : at_end == tail::pad ? "pad"
-                                                : "keep"),
-                         ")"});
-  }
+  [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("batch", at_end);
@@ -244,18 +233,19 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 template <class... Options>
 [[nodiscard]] auto batch(std::uint64_t size, Options... options) {
   detail::check_batch_options<Options...>();
-  if (size == 0)
-    throw error(errc::argument, "batch(0) holds no sample; give it at least 1").in_stage("batch");
-  return detail::build_batch(detail::batch_builder<>{size}, options...);
+  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size, "batch")}, options...);
 }
 
 /// A batch of `size` samples over all ranks, with the options of `batch`.
 template <class... Options>
 [[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
   detail::check_batch_options<Options...>();
-  if (size == 0)
-    throw error(errc::argument, "global_batch(0) holds no sample; give it at least 1").in_stage("batch");
-  return detail::build_batch(detail::batch_builder<>{size, tail::keep, true}, options...);
+  const std::uint64_t checked = detail::checked_batch_size(size, "global_batch");
+  return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/batch.ipp>
+#endif

@@ -78,14 +78,14 @@ decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
     return c.decode(in, scratch);
   } catch (error& e) {
-    e.in_stage("decode<" + std::string(C::codec_name) + ">");
+    e.in_stage(text({"decode<", C::codec_name, ">"}));
     throw;
   }
 }
 
 template <class C>
 bool codec_claims(std::string_view extension) {
-  if constexpr (requires { C::extensions; })
+  if constexpr (extension_codec<C>)
     return std::ranges::find(C::extensions, extension) != std::end(C::extensions);
   else
     return false;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,21 +22,14 @@ struct prefetch_stage {
   static constexpr std::uint64_t most_batches = std::uint64_t{1} << 20;
   std::uint64_t value{};
 
-  void apply(run_options& options, bool after_batch) const {
-    if (!after_batch) {
-      options.ahead = value;
-      return;
-    }
-    if (value > most_batches)
-      throw error(errc::argument,
-                  {"prefetch(", value, ") after batch holds that many batches; give it at most ",
-                   most_batches, ", or write it before batch, where it counts samples"})
-          .in_stage("prefetch");
-    options.depth = static_cast<std::size_t>(value) + 1;
-  }
+  void apply(run_options& options, bool after_batch) const;
   [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/prefetch.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -90,11 +90,10 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] inline shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0) {
-  if (capacity == 0)
-    throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
-        .in_stage("shuffle_buffer");
-  return {capacity, seed};
-}
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/shuffle_buffer.ipp>
+#endif

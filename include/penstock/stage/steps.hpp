@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -48,11 +48,10 @@ struct steps_stage {
   }
 };
 
-[[nodiscard]] inline steps_stage steps(std::uint64_t count) {
-  if (count == 0)
-    throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
-        .in_stage("steps");
-  return {count};
-}
+[[nodiscard]] steps_stage steps(std::uint64_t count);
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/steps.ipp>
+#endif

@@ -62,6 +62,18 @@ concept viewing_session = storage_session<S> && S::views && requires(S& s, objec
   { s.view(id, n, n) } -> std::same_as<bytes_view>;
 };
 
+/// A session that can show some of its objects in place, as it turns out while it is used: `file`.
+///   shows(id)                       whether `view(id, offset, size)` may be called; once true it stays so
+///   view(id, offset, size)          bytes that live as long as the session
+///   confirm(id)                     when they have been used; see `confirm`
+template <class S>
+concept partly_viewing_session =
+    storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
+      { s.shows(id) } -> std::same_as<bool>;
+      { s.view(id, n, n) } -> std::same_as<bytes_view>;
+      s.confirm(id);
+    };
+
 /// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
 /// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
 /// has been used, and also when using it failed, since bytes that were lost are the better reason.

@@ -2,25 +2,19 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/braces.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/descriptor_cache.hpp>
+#include <penstock/storage/detail/mapping.hpp>
 #include <penstock/storage/detail/paths.hpp>
 
-#include <fcntl.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <cerrno>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <initializer_list>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,62 +24,103 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `file`.
+/// How `file` reads.
+enum class file_access : std::uint8_t {
+  automatic,  ///< through a mapping the files that are in memory, with pread the others
+  read,       ///< with pread
+  map,        ///< through mappings
+};
+
+/// Choices of `file`. None of them changes the bytes.
 struct file_options {
   /// How many descriptors a session keeps open; 0 is the smaller of 512 and half of what `ulimit -n` allows.
   std::size_t descriptors = 0;
+  file_access access = file_access::automatic;
 };
 
-/// Storage of local files, read with pread: one path, a pattern with braces, or a list of paths.
+/// Storage of local files: one path, a pattern with braces, or a list of paths.
 ///
 ///     const file shards("train-{0000..0127}.tar");
 ///     const file two({"a.tar", "b.tar"});
+///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
 ///
 /// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
 /// before `connect`.
 /// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
 /// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
 /// cache.
+/// A file whose pages are in memory is read faster through a mapping, one that must come from the disk with
+/// pread, which brings in less that nobody asked for. So after 8, 16, 32 ... reads of a file, a session looks
+/// at 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a read is the
+/// copy alone. `file_options::access` makes the choice by hand; `session::shows` tells which it was. Files
+/// below 64 KiB, those on file systems that cannot tell without waiting (network file systems, mostly), and
+/// all beyond the first 16,384 in a session are read with pread.
+/// The first mapping puts a handler for SIGBUS into the process, which passes on what is not its own: see
+/// `sigbus_guard`. With `file_access::read` signals are left alone.
 /// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
-/// for a file that was changed while it was in use; errc::format for a range beyond the end.
+/// for a file that was changed or cut off while it was in use; errc::format for a range beyond the end.
 /// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
-template <class = void>
-class basic_file {
+class file {
+  using mapping = detail::files::mapping;
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
   };
+  /// How one file is read at the moment, and when to think about it again.
+  struct choice {
+    std::atomic<const mapping*> mapped{nullptr};
+    std::atomic<std::uint32_t> reads{0};  // with pread; those of threads that meet may count as one
+    std::atomic<std::uint32_t> next_look{8};
+  };
   struct state {
-    state(std::shared_ptr<const shared_names> given, std::size_t descriptors)
-        : names(std::move(given)), open_files(names->names, descriptors) {}
+    state(std::shared_ptr<const shared_names> given, const file_options& options);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state();
+
     std::shared_ptr<const shared_names> names;
+    file_access access;
     detail::files::descriptor_cache open_files;
+    std::unique_ptr<choice[]> choices;
+    std::atomic<std::size_t> mappings{0};
+    std::uint64_t page;
   };
 
  public:
   static constexpr bool names_are_paths = true;
 
-  /// What a run reads through; see `storage_session`.
+  /// What a run reads through; see `storage_session` and `partly_viewing_session`.
   class session {
    public:
     static constexpr bool views = false;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-    [[nodiscard]] object_signature signature(object_id id) const {
-      const auto opened = state_->open_files.use(id);
-      return detail::files::signature_of(opened.get(), path(id));
-    }
+    [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      const auto opened = state_->open_files.use(id);
-      check_offset(id, offset, into.size());
-      std::size_t done = 0;
-      while (done < into.size()) {
-        const ssize_t got =
-            ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
-                    static_cast<off_t>(offset + done));
-        done += advance(id, got, offset, into.size());
+      if (const mapping* const there = mapped(id)) [[likely]] {
+        detail::files::check_range(offset, into.size(), there->size(), path(id));
+        if (into.empty()) return;
+        std::memcpy(into.data(), there->data() + offset, into.size());
+        check_whole(*there, id, offset + into.size());
+      } else {
+        read_from_file(id, offset, into);
       }
+    }
+    /// Whether an object is mapped at the moment; it stays so.
+    [[nodiscard]] bool shows(object_id id) const noexcept { return mapped(id) != nullptr; }
+    /// A range in place, of an object that is mapped.
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping* const there = mapped(id);
+      if (there == nullptr) [[unlikely]]
+        throw_not_mapped(id);
+      detail::files::check_range(offset, size, there->size(), path(id));
+      check_whole(*there, id, offset + size);
+      return {there->data() + offset, static_cast<std::size_t>(size)};
+    }
+    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    void confirm(object_id id) const {
+      if (const mapping* const there = mapped(id)) there->check_lost(path(id));
     }
 
     /// Reads in the order given, in this thread; requests that continue each other are one system call.
@@ -107,62 +142,50 @@ class basic_file {
       }
     }
 
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
-      try {
-        const auto opened = state_->open_files.use(id);
-        ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                        POSIX_FADV_WILLNEED);
-      } catch (...) {  // the read itself will say what is wrong
-      }
-    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 
     /// How many descriptors are open at the moment, and how many may be.
     [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
     [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
 
    private:
-    friend basic_file;
+    friend file;
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_parts = 64;
+    static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
+    static constexpr std::uint64_t smallest = 64_KiB;
 
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
-
-    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-      detail::files::check_range(offset, size, furthest, path(id));
+    [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
+    [[nodiscard]] const mapping* mapped(object_id id) const noexcept {
+      return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
+                                              : nullptr;
     }
 
-    // What one system call brought; throws at the end of the file and for failures other than EINTR.
-    std::size_t advance(object_id id, ssize_t got, std::uint64_t offset, std::size_t wanted) const {
-      if (got > 0) return static_cast<std::size_t>(got);
-      if (got < 0 && errno == EINTR) return 0;
-      if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
-      detail::files::check_range(offset, wanted, size(id), path(id));
-      throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
+    /// To be called when bytes up to `end` have been copied: throws where they may not have been the file's.
+    /// Bytes that are lost within a page read as zeros and raise no signal; the page behind them does.
+    void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
+      const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
+      if (behind >= there.size()) [[unlikely]]
+        return check_end(there, id);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      (void)*static_cast<const volatile std::byte*>(there.data() + behind);
+      there.check_lost(path(id));
     }
+    void check_end(const mapping& there, object_id id) const;
 
-    // False where it did not work out; the requests are then read one by one, so that each gets its own
-    // error.
-    [[nodiscard]] bool read_together(std::span<const read_request> requests) const {
-      std::array<iovec, most_parts> parts;
-      std::uint64_t size = 0;
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        parts[i] = {requests[i].into.data(), requests[i].into.size()};
-        size += requests[i].into.size();
-      }
-      if (size > most_at_once) return false;
-      try {
-        const auto opened = state_->open_files.use(requests.front().object);
-        check_offset(requests.front().object, requests.front().offset, size);
-        const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
-                                     static_cast<off_t>(requests.front().offset));
-        return got >= 0 && static_cast<std::uint64_t>(got) == size;
-      } catch (...) {
-        return false;
-      }
-    }
+    void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
+    /// Counts a read with pread, and looks from time to time whether a mapping would do better.
+    void think_again(object_id id, int opened) const;
+    void map(object_id id, int opened) const;
+    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
+    /// What one system call brought; throws at the end of the file and for failures other than EINTR.
+    std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
+    /// False where it did not work out; the requests are then read one by one, so that each gets its own
+    /// error.
+    [[nodiscard]] bool read_together(std::span<const read_request> requests) const;
 
     template <class Done>
     void read_alone(const read_request& request, std::size_t place, Done& done) const {
@@ -178,33 +201,24 @@ class basic_file {
     std::shared_ptr<state> state_;
   };
 
-  explicit basic_file(std::string_view pattern, file_options options = {})
-      : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
-  explicit basic_file(std::vector<std::string> paths, file_options options = {})
-      : names_(new shared_names{std::move(paths), {}}), options_(options) {}
-  basic_file(std::initializer_list<const char*> paths, file_options options = {})
-      : basic_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  explicit file(std::string_view pattern, file_options options = {});
+  explicit file(std::vector<std::string> paths, file_options options = {});
+  file(std::initializer_list<const char*> paths, file_options options = {})
+      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
-  [[nodiscard]] session connect() const {
-    return session(std::shared_ptr<state>(new state(names_, options_.descriptors)));
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text(
-        {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern),
-         ")"});
-  }
+  [[nodiscard]] session connect() const;
+  [[nodiscard]] std::string describe() const;
 
  private:
   std::shared_ptr<const shared_names> names_;
   file_options options_;
 };
-/// The form to use: see `basic_file`.
-class file : public basic_file<> {
- public:
-  using basic_file<>::basic_file;
-};
 
 static_assert(storage<file>, "file is a storage");
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/file.ipp>
+#endif

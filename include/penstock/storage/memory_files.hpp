@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <cstdint>
@@ -26,8 +26,7 @@ namespace penstock::inline v0_1 {
 /// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
 /// errc::argument.
 /// Threads: `add` by one thread at a time; sessions by any number.
-template <class = void>
-class basic_memory_files {
+class memory_files {
   struct table {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
@@ -44,11 +43,8 @@ class basic_memory_files {
     [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 0}; }
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
-      if (offset > all.size() || size > all.size() - offset) {
-        throw error(errc::format, {"the object ends at ", all.size(), ", but ", size, " bytes were wanted"})
-            .in_file(table_->names[id])
-            .at_offset(offset);
-      }
+      if (offset > all.size() || size > all.size() - offset) [[unlikely]]
+        refuse(id, offset, size);
       return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -70,63 +66,43 @@ class basic_memory_files {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
-    friend basic_memory_files;
+    friend memory_files;
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
-    [[nodiscard]] bytes_view content(object_id id) const {
-      if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
+    [[nodiscard]] const bytes_view& content(object_id id) const {
+      if (id >= table_->contents.size()) [[unlikely]]
+        refuse(id);
       return table_->contents[id];
     }
+    [[noreturn, gnu::cold]] static void refuse(object_id id);
+    [[noreturn, gnu::cold]] void refuse(object_id id, std::uint64_t offset, std::uint64_t size) const;
 
     std::shared_ptr<const table> table_;
   };
 
-  basic_memory_files() : table_(new table()) {}
+  memory_files() : table_(new table()) {}
 
-  basic_memory_files& add(std::string_view name, bytes_view bytes) & {
-    std::shared_ptr<buffer> copy(new buffer(bytes.size()));
-    if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
-    const bytes_view kept = copy->view();
-    insert(name, kept, std::move(copy));
-    return *this;
-  }
-  basic_memory_files& add(std::string_view name, std::string_view text) & {
-    return add(name, bytes_of(text));
-  }
-  basic_memory_files& add_view(std::string_view name, bytes_view bytes) & {
-    insert(name, bytes, nullptr);
-    return *this;
-  }
-  basic_memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
-  basic_memory_files&& add(std::string_view name, std::string_view text) && {
-    return std::move(add(name, text));
-  }
-  basic_memory_files&& add_view(std::string_view name, bytes_view bytes) && {
+  memory_files& add(std::string_view name, bytes_view bytes) &;
+  memory_files& add(std::string_view name, std::string_view text) & { return add(name, bytes_of(text)); }
+  memory_files& add_view(std::string_view name, bytes_view bytes) &;
+  memory_files&& add(std::string_view name, bytes_view bytes) && { return std::move(add(name, bytes)); }
+  memory_files&& add(std::string_view name, std::string_view text) && { return std::move(add(name, text)); }
+  memory_files&& add_view(std::string_view name, bytes_view bytes) && {
     return std::move(add_view(name, bytes));
   }
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"memory_files(", names().size(), " objects)"});
-  }
+  [[nodiscard]] std::string describe() const;
 
  private:
-  void insert(std::string_view name, bytes_view bytes, std::shared_ptr<const buffer> owner) {
-    for (const std::string& known : table_->names) {
-      if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
-    }
-    // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
-    std::shared_ptr<table> grown(new table(*table_));
-    grown->names.emplace_back(name);
-    grown->contents.push_back(bytes);
-    grown->owned.push_back(std::move(owner));
-    table_ = std::move(grown);
-  }
+  void insert(std::string_view name, bytes_view bytes, std::shared_ptr<const buffer> owner);
 
   std::shared_ptr<const table> table_;
 };
-/// The form to use: see `basic_memory_files`.
-using memory_files = basic_memory_files<>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/memory_files.ipp>
+#endif

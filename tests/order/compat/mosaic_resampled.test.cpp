@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/core/random.hpp>
+#include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic_resampled.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/source/from.hpp>

@@ -41,7 +41,7 @@ struct fixture {
 
 TEST_CASE("run/flexible_values: in one piece, stacked, one after another or padded") {
   fixture f;
-  shorts stacked(f.device, f.account, ps::collation::stack);
+  shorts stacked(f.device, f.account, ps::collation::stacked);
   for (int round = 0; round < 2; ++round) {  // aside, then in place
     stacked.begin(3);
     stacked.write(0, {1, 2});
@@ -49,13 +49,13 @@ TEST_CASE("run/flexible_values: in one piece, stacked, one after another or padd
     stacked.finish(3, 2, false);
     CHECK(stacked.all(3) == std::vector<std::int16_t>{1, 2, 3, 4, 0, 0});
   }
-  shorts ragged(f.device, f.account, ps::collation::ragged);
+  shorts ragged(f.device, f.account, ps::collation::appended);
   ragged.begin(2);
   ragged.write(0, {1, 2, 3});
   ragged.write(1, {4});
   ragged.finish(2, 2, false);
   CHECK(ragged.all(2) == std::vector<std::int16_t>{1, 2, 3, 4});
-  shorts padded(f.device, f.account, ps::collation::pad);
+  shorts padded(f.device, f.account, ps::collation::padded);
   padded.begin(2);
   padded.write(0, {1, 2, 3});
   padded.write(1, {4});
@@ -66,7 +66,7 @@ TEST_CASE("run/flexible_values: in one piece, stacked, one after another or padd
 
 TEST_CASE("run/flexible_values: rows are copied between blocks whatever place they have there") {
   fixture f;
-  shorts from(f.device, f.account, ps::collation::stack), to(f.device, f.account, ps::collation::stack);
+  shorts from(f.device, f.account, ps::collation::stacked), to(f.device, f.account, ps::collation::stacked);
   for (int round = 0; round < 2; ++round) {
     from.begin(3);
     for (std::int16_t i = 0; i < 3; ++i)
@@ -83,7 +83,7 @@ TEST_CASE("run/flexible_values: rows are copied between blocks whatever place th
 TEST_CASE("run/flexible_values: an odd shape is the failure of its slot, and memory is accounted for") {
   fixture f;
   {
-    shorts values(f.device, f.account, ps::collation::stack);
+    shorts values(f.device, f.account, ps::collation::stacked);
     values.begin(3);
     values.write(0, {1});
     values.write(1, {2, 2});

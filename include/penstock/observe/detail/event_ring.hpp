@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/observe/concepts.hpp>
 
 #include <array>
@@ -17,42 +18,14 @@ namespace penstock::inline v0_1::detail {
 ///
 /// An event that is overwritten while it is copied is left out: each word is stored after `begun_` says so,
 /// and released, so that who sees the word sees `begun_`.
-template <class = void>
-class basic_event_ring {
+class event_ring {
  public:
-  explicit basic_event_ring(std::size_t capacity)
-      : capacity_(capacity == 0 ? 1 : capacity), slots_(std::make_unique<slot[]>(capacity_)) {}
+  explicit event_ring(std::size_t capacity);
 
-  void add(const run_event& e) noexcept {
-    const std::uint64_t number = begun_.load(std::memory_order_relaxed);
-    begun_.store(number + 1, std::memory_order_relaxed);
-    slot& into = slots_[static_cast<std::size_t>(number % capacity_)];
-    const words all = {
-        e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
-        e.block,    e.batch,  e.epoch,
-        e.first,    e.last,   e.samples};
-    for (std::size_t i = 0; i < all.size(); ++i) into[i].store(all[i], std::memory_order_release);
-    done_.store(number + 1, std::memory_order_release);
-  }
+  void add(const run_event& e) noexcept;
 
   /// Appends what is there, oldest first; gives how many before it were dropped.
-  std::uint64_t copy(std::vector<run_event>& all) const {
-    const std::uint64_t done = done_.load(std::memory_order_acquire);
-    const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
-    std::uint64_t dropped = first;
-    for (std::uint64_t number = first; number < done; ++number) {
-      const slot& at = slots_[static_cast<std::size_t>(number % capacity_)];
-      words w{};
-      for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
-      if (begun_.load(std::memory_order_acquire) > number + capacity_) {
-        dropped = number + 1;
-        continue;
-      }
-      all.push_back({w[0], w[1], static_cast<activity>(w[2] & 0xff), static_cast<std::uint32_t>(w[2] >> 8),
-                     w[3], w[4], w[5], w[6], w[7], w[8]});
-    }
-    return dropped;
-  }
+  std::uint64_t copy(std::vector<run_event>& all) const;
 
  private:
   using words = std::array<std::uint64_t, 9>;
@@ -63,6 +36,9 @@ class basic_event_ring {
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };
-using event_ring = basic_event_ring<>;
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/observe/detail/event_ring.ipp>
+#endif

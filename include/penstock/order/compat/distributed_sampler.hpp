@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/order/compat/detail/torch_randperm.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +31,7 @@ struct distributed_sampler_options {
 ///
 /// Copies share the tables that are in use and the one made last; a mutex guards them, and building one holds
 /// it. What `bind` returns is immutable and needs no lock.
-template <class = void>
-class basic_distributed_sampler_order {
+class distributed_sampler_order {
   /// A permutation of one epoch; one of the two is filled.
   struct table {
     std::vector<std::uint32_t> narrow;
@@ -62,7 +59,7 @@ class basic_distributed_sampler_order {
     [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
 
    private:
-    friend class basic_distributed_sampler_order;
+    friend class distributed_sampler_order;
     bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
         : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
 
@@ -71,79 +68,34 @@ class basic_distributed_sampler_order {
     shared_table owner_;
   };
 
-  basic_distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
-                                  std::uint64_t narrow_up_to = most_narrow)
-      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
-    const auto refuse = [](std::initializer_list<detail::piece> why) {
-      throw error(errc::argument, why).in_stage("distributed_sampler");
-    };
-    const std::uint64_t ranks = options_.num_replicas;
-    if (ranks == 0) {
-      refuse(
-          {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
-           "ranks that PyTorch had"});
-    }
-    if (ranks > most_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
-    if (samples_ >= std::uint64_t{1} << 63)
-      refuse({"an order without end cannot be sampled; write distributed_sampler before repeat()"});
-    size_ = samples_ / ranks * ranks;
-    if (size_ != samples_ && !options_.drop_last) size_ += ranks;
-  }
+  distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
+                            std::uint64_t narrow_up_to = most_narrow);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const {
-    return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
-  }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const;
 
   /// Where a sample stands first. With `shuffle` it looks through the table of the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    if (upstream.index >= samples_) return std::nullopt;
-    std::uint64_t found = upstream.index;
-    if (options_.shuffle) {
-      const shared_table order = shuffled(upstream.epoch);
-      found = 0;
-      while ((*order)[found] != upstream.index) ++found;
-    }
-    if (found >= size_) return std::nullopt;
-    return position{upstream.epoch, found};
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   static constexpr std::uint64_t most_replicas = std::uint64_t{1} << 24;
 
-  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
-    return tables_.get(epoch, [&] {
-      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
-      table made;
-      if (samples_ <= narrow_up_to_)
-        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
-      else
-        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
-      return made;
-    });
-  }
+  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const;
 
   std::uint64_t samples_, size_ = 0, narrow_up_to_;
   distributed_sampler_options options_;
   detail::epoch_tables<table> tables_;
 };
-using distributed_sampler_order = basic_distributed_sampler_order<>;
 
 /// The stage `distributed_sampler({...})`.
-template <class = void>
-struct basic_distributed_sampler_stage {
+struct distributed_sampler_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "distributed_sampler";
 
   [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
-                         options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
-                         options.drop_last ? ", drop_last" : "",
-                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
@@ -152,7 +104,6 @@ struct basic_distributed_sampler_stage {
 
   distributed_sampler_options options;
 };
-using distributed_sampler_stage = basic_distributed_sampler_stage<>;
 
 namespace detail {
 struct distributed_sampler_fn {
@@ -189,3 +140,7 @@ struct distributed_sampler_fn {
 inline constexpr detail::distributed_sampler_fn distributed_sampler{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/compat/distributed_sampler.ipp>
+#endif

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -23,24 +22,15 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// Samples by their places in the order.
+using mosaic_ids = std::vector<std::uint32_t>;
+
 /// Streaming's partition of samples over ranks (`streaming/base/partition/orig.py`), as arithmetic: which one
 /// stands at a position, where the positions of all ranks are interleaved.
-template <class = void>
-class basic_mosaic_partition {
+class mosaic_partition {
  public:
-  basic_mosaic_partition() = default;
-  basic_mosaic_partition(std::uint64_t samples, const mosaic_options& options)
-      : samples_(samples),
-        canonical_(options.num_canonical_nodes),
-        physical_(options.physical_nodes),
-        ranks_(options.ranks_per_node) {
-    each_ = (samples_ + canonical_ - 1) / canonical_;
-    ratio_ = canonical_ < physical_ ? physical_ / canonical_ : 1;
-    padding_ = (ratio_ - each_ % ratio_) % ratio_;
-    tiled_ = samples_ < canonical_ || (samples_ == canonical_ && canonical_ < physical_);
-    on_node_ = canonical_ * (each_ + padding_) / physical_;
-    missing_ = (ranks_ - on_node_ % ranks_) % ranks_;
-  }
+  mosaic_partition() = default;
+  mosaic_partition(std::uint64_t samples, const mosaic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return (on_node_ + missing_) * physical_; }
   /// Whether there are so few samples that Streaming cannot pad a canonical node with its own.
@@ -49,15 +39,7 @@ class basic_mosaic_partition {
   }
 
   /// Whether a sample that stands elsewhere stands here too, so that all ranks have as many.
-  [[nodiscard]] bool pads(std::uint64_t position) const noexcept {
-    const std::uint64_t world = physical_ * ranks_, rank = position % world;
-    const std::uint64_t on_node = position / world * ranks_ + rank % ranks_;
-    if (on_node >= on_node_) return true;
-    const std::uint64_t strewn = rank / ranks_ + on_node * physical_;
-    const std::uint64_t node = strewn % canonical_, place = strewn / canonical_;
-    if (tiled_) return node * (each_ + padding_) + place >= samples_;
-    return place >= each_ || place >= (node + 1) * samples_ / canonical_ - node * samples_ / canonical_;
-  }
+  [[nodiscard]] bool pads(std::uint64_t position) const noexcept;
 
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
     const std::uint64_t world = physical_ * ranks_, rank = position % world;
@@ -82,16 +64,14 @@ class basic_mosaic_partition {
   std::uint64_t each_ = 0, ratio_ = 1, padding_ = 0, on_node_ = 0, missing_ = 0;
   bool tiled_ = false;
 };
-using mosaic_partition = basic_mosaic_partition<>;
 
 /// An epoch of Streaming's: which sample stands at a position. Without a table they stand as they are.
-template <class = void>
-class basic_mosaic_bound {
-  using table = mosaic_shuffle::ids;
+class mosaic_bound {
+  using table = mosaic_ids;
 
  public:
-  basic_mosaic_bound() = default;
-  basic_mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
+  mosaic_bound() = default;
+  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
       : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
 
   [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
@@ -106,101 +86,39 @@ class basic_mosaic_bound {
   const table* table_ = nullptr;
   std::shared_ptr<const table> owner_;
 };
-using mosaic_bound = basic_mosaic_bound<>;
 
-[[noreturn]] inline void refuse_mosaic(std::initializer_list<piece> why) {
-  throw error(errc::argument, why).in_stage("mosaic");
-}
+[[noreturn]] void refuse_mosaic(std::initializer_list<piece> why);
 
-template <class = void>
-void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o) {
-  if (samples == 0 || !partition.too_few()) return;
-  refuse_mosaic({samples, " samples are too few for ", o.num_canonical_nodes, " canonical and ",
-                 o.physical_nodes, " physical nodes; give fewer nodes"});
-}
+void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o);
 /// Where shards begin; without shards all samples are one.
-template <class = void>
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
-  std::shared_ptr<const std::vector<std::uint64_t>> starts = std::move(in.starts);
-  if (!starts) starts.reset(new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
-  if (starts->empty() || starts->front() != 0 || starts->back() != in.size)
-    refuse_mosaic({"shard boundaries do not run from 0 to ", in.size});
-  return starts;
-}
+[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
 
 /// The options with what was left to us, for an epoch of so many samples.
-template <class = void>
-[[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o) {
-  constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
-  if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
-    refuse_mosaic({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
-                   " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
-                   ".ranks_per_node = r}) with the numbers that Streaming had"});
-  }
-  if (o.num_canonical_nodes > most_ranks) refuse_mosaic({"num_canonical_nodes is not in [1, 2^24]"});
-  if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
-      o.physical_nodes * o.ranks_per_node > most_ranks)
-    refuse_mosaic({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
-  if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
-    refuse_mosaic({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
-                   " physical nodes divides the other; give the physical nodes with which the run began"});
-  }
-  if (samples > most_samples) {
-    throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
-  }
-  if (o.shuffle_block_size == 0)
-    o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-  if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
-    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
-  if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
-      samples < o.num_canonical_nodes) {
-    refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
-                   o.num_canonical_nodes, "; give fewer canonical nodes"});
-  }
-  return o;
-}
+[[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o);
 
 }  // namespace detail
 
 /// The order of `mosaic`: the samples of all ranks, rank r's at the positions r, r + ranks and so on, which
 /// are its lane. Copies share the tables of the epochs in use; what `bind` returns needs no lock.
-template <class = void>
-class basic_mosaic_order {
-  using table = detail::mosaic_shuffle::ids;
+class mosaic_order {
+  using table = detail::mosaic_ids;
 
  public:
   using bound = detail::mosaic_bound;
 
-  basic_mosaic_order(order_input in, const mosaic_options& options)
-      : samples_(in.size), options_(detail::checked_mosaic(in.size, options)), partition_(in.size, options_) {
-    detail::check_enough(samples_, partition_, options_);
-    starts_ = detail::mosaic_shards(std::move(in));
-  }
+  mosaic_order(order_input in, const mosaic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept {
     return options_.physical_nodes * options_.ranks_per_node;
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const {
-    return {epoch, partition_, options_.shuffle ? shuffled(epoch) : nullptr};
-  }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const;
   /// Where a sample stands first; looks through the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    const bound all = bind(upstream.epoch);
-    for (std::uint64_t at = 0; at < size(); ++at)
-      if (all(at).index == upstream.index) return position{upstream.epoch, at};
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const {
-    return tables_.get(epoch, [&] {
-      return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
-                                    options_.epoch + epoch, options_.shuffle_block_size)
-          .make(options_.shuffle_algo);
-    });
-  }
+  [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const;
 
   std::uint64_t samples_;
   mosaic_options options_;
@@ -208,22 +126,14 @@ class basic_mosaic_order {
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   detail::epoch_tables<table> tables_;
 };
-using mosaic_order = basic_mosaic_order<>;
 
 /// The stage `mosaic({...})`.
-template <class = void>
-struct basic_mosaic_stage {
+struct mosaic_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic";
 
   [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"mosaic(", options.num_canonical_nodes, " canonical nodes, ", options.physical_nodes,
-                         " x ", options.ranks_per_node, " ranks, ",
-                         options.shuffle ? to_string(options.shuffle_algo) : std::string_view("in order"),
-                         options.shuffle ? ", seed " + std::to_string(options.shuffle_seed) : "",
-                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, options.num_canonical_nodes, options.physical_nodes, options.ranks_per_node,
@@ -233,7 +143,6 @@ struct basic_mosaic_stage {
 
   mosaic_options options;
 };
-using mosaic_stage = basic_mosaic_stage<>;
 
 namespace detail {
 struct mosaic_fn {
@@ -277,3 +186,7 @@ struct mosaic_fn {
 inline constexpr detail::mosaic_fn mosaic{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/compat/mosaic.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/order/compat/detail/mosaic_draw.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
@@ -9,84 +9,52 @@
 #include <penstock/order/detail/epoch_tables.hpp>
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
 /// The order of `mosaic_resampled`. Copies share the tables of the epochs in use; what `bind` returns needs
 /// no lock.
-template <class = void>
-class basic_mosaic_resampled_order {
-  using table = detail::mosaic_shuffle::ids;
+class mosaic_resampled_order {
+  using table = detail::mosaic_ids;
 
  public:
   using bound = detail::mosaic_bound;
   static constexpr bool repeats = true;
 
-  basic_mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling)
-      : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
-        options_(detail::checked_mosaic(draw_.size(), options)),
-        partition_(draw_.size(), options_) {
-    detail::check_enough(draw_.size(), partition_, options_);
-  }
+  mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept {
     return options_.physical_nodes * options_.ranks_per_node;
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const {
-    return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
-  }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const;
   /// Where a sample stands first; nothing where the epoch does not have it. Looks through the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const {
-    const bound all = bind(upstream.epoch);
-    for (std::uint64_t at = 0; at < size(); ++at)
-      if (all(at).index == upstream.index) return position{upstream.epoch, at};
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  [[nodiscard]] table made(std::uint64_t epoch) const {
-    detail::mosaic_drawn drawn = draw_.of(epoch);
-    if (!options_.shuffle) return std::move(drawn.samples);
-    table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed,
-                                       epoch, options_.shuffle_block_size)
-                    .make(options_.shuffle_algo);
-    for (std::uint32_t& id : ids) id = drawn.samples[id];
-    return ids;
-  }
+  [[nodiscard]] table made(std::uint64_t epoch) const;
 
   detail::mosaic_draw draw_;
   mosaic_options options_;
   detail::mosaic_partition partition_;
   detail::epoch_tables<table> tables_;
 };
-using mosaic_resampled_order = basic_mosaic_resampled_order<>;
 
 /// The stage `mosaic_resampled({...}, {...})`.
-template <class = void>
-struct basic_mosaic_resampled_stage {
+struct mosaic_resampled_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic_resampled";
 
   [[nodiscard]] mosaic_resampled_order make(order_input in) const {
     return {std::move(in), options, sampling};
   }
-  [[nodiscard]] std::string describe() const {
-    const std::string whole = mosaic_stage{options}.describe();
-    std::string what = "mosaic_resampled(";
-    if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
-    if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
-    return what + whole.substr(whole.find('(') + 1);
-  }
+  [[nodiscard]] std::string describe() const;
   template <class Hash>
   void fingerprint(Hash& h) const {
     mosaic_stage{options}.fingerprint(h);
@@ -101,7 +69,6 @@ struct basic_mosaic_resampled_stage {
   mosaic_options options;
   mosaic_sampling sampling;
 };
-using mosaic_resampled_stage = basic_mosaic_resampled_stage<>;
 
 namespace detail {
 struct mosaic_resampled_fn {
@@ -132,3 +99,7 @@ struct mosaic_resampled_fn {
 inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/compat/mosaic_resampled.ipp>
+#endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/kept_list.hpp>
 
 #include <algorithm>
@@ -10,15 +10,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
 
 /// Positions by class: classes in the order of their values, positions of a class ascending.
-template <class = void>
-class basic_classes {
+class classes {
  public:
   struct place {
     std::uint64_t group, member;
@@ -26,8 +24,8 @@ class basic_classes {
 
   /// `of(i)` is the value at position i.
   template <class Value, class ValueAt>
-  [[nodiscard]] static basic_classes sorted(std::uint64_t size, const ValueAt& of) {
-    basic_classes made(size);
+  [[nodiscard]] static classes sorted(std::uint64_t size, const ValueAt& of) {
+    classes made(size);
     std::unordered_map<Value, std::uint32_t> numbers;
     std::vector<Value> values;
     std::vector<std::uint32_t> met(static_cast<std::size_t>(size));  // by position: its class, as met
@@ -42,13 +40,7 @@ class basic_classes {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
     for (std::uint32_t r = 0; r < order.size(); ++r) rank[order[r]] = r;
-    made.starts_.assign(values.size() + 1, 0);
-    for (const std::uint32_t v : met) ++made.starts_[rank[v] + 1];
-    for (std::size_t g = 1; g < made.starts_.size(); ++g) made.starts_[g] += made.starts_[g - 1];
-    made.members_.resize(size);
-    std::vector<std::uint64_t> next(made.starts_.begin(), made.starts_.end() - 1);
-    for (std::uint64_t i = 0; i < size; ++i)
-      made.members_.set(next[rank[met[static_cast<std::size_t>(i)]]]++, i);
+    made.fill(met, rank);
     return made;
   }
 
@@ -60,34 +52,20 @@ class basic_classes {
   [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
     return members_[starts_[static_cast<std::size_t>(group)] + i];
   }
-  [[nodiscard]] std::uint64_t largest() const noexcept {
-    std::uint64_t most = 0;
-    for (std::uint64_t g = 0; g < count(); ++g) most = std::max(most, size(g));
-    return most;
-  }
-  [[nodiscard]] std::uint64_t smallest() const noexcept {
-    std::uint64_t least = count() == 0 ? 0 : size(0);
-    for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
-    return least;
-  }
+  [[nodiscard]] std::uint64_t largest() const noexcept;
+  [[nodiscard]] std::uint64_t smallest() const noexcept;
   /// The class of a position; logarithmic in each class.
-  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept {
-    for (std::uint64_t g = 0; g < count(); ++g) {
-      const std::uint64_t first = starts_[static_cast<std::size_t>(g)];
-      const std::uint64_t last = starts_[static_cast<std::size_t>(g) + 1];
-      const std::uint64_t i = members_.below(first, last, at);
-      if (first + i < last && members_[first + i] == at) return place{g, i};
-    }
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept;
 
  private:
-  explicit basic_classes(std::uint64_t size) : members_(size) {}
+  explicit classes(std::uint64_t size) : members_(size) {}
+
+  /// `met` is the class of each position, by number; `rank` says which place among the classes a number has.
+  void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank);
 
   std::vector<std::uint64_t> starts_;
   packed_numbers members_;
 };
-using classes = basic_classes<>;
 
 template <sample_values Values>
 [[nodiscard]] std::shared_ptr<const classes> shared_classes(const Values& values, const order_input& in) {
@@ -98,3 +76,7 @@ template <sample_values Values>
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/detail/classes.ipp>
+#endif

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 
 #include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -14,25 +12,9 @@
 namespace penstock::inline v0_1::detail {
 
 /// A number for people, with as many digits as tell it apart from its neighbours that are likely to be meant.
-template <class = void>
-[[nodiscard]] std::string fraction_text(double value) {
-  char digits[32];
-  std::snprintf(digits, sizeof(digits), "%.12g", value);
-  std::string line(digits);
-  for (char& c : line)
-    if (c == ',') c = '.';  // whatever the process's locale says
-  return line;
-}
+[[nodiscard]] std::string fraction_text(double value);
 
-template <class = void>
-[[nodiscard]] double checked_fraction(double fraction, std::string_view stage) {
-  if (!(fraction > 0 && fraction < 1)) {
-    throw error(errc::argument, {"the fraction ", fraction_text(fraction),
-                                 " is not between 0 and 1; write 0.9 to keep nine of ten"})
-        .in_stage(stage);
-  }
-  return fraction;
-}
+[[nodiscard]] double checked_fraction(double fraction, std::string_view stage);
 
 [[nodiscard]] inline std::uint64_t bits_of(double value) noexcept {
   return std::bit_cast<std::uint64_t>(value);
@@ -40,24 +22,7 @@ template <class = void>
 
 /// floor(n * fraction) for a fraction between 0 and 1, as it was written: 0.7 of 10 is 7, although the double
 /// next to 0.7 is below it. Half a unit of its last place is added, and the rest is exact.
-[[nodiscard]] inline std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept {
-  const std::uint64_t bits = bits_of(fraction);
-  const std::uint64_t exponent = bits >> 52 & 2047;
-  std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) << 1 | 1;
-  if (exponent != 0) digits |= std::uint64_t{1} << 53;
-  // fraction = digits / 2^down with down from 54 on; the product has 118 bits
-  const std::uint64_t down = 1076 - (exponent == 0 ? 1 : exponent);
-  if (down >= 118) return 0;
-  std::uint64_t high = 0, low = 0;  // the product, added up bit by bit
-  for (int bit = 53; bit >= 0; --bit) {
-    high = high << 1 | low >> 63;
-    low <<= 1;
-    if ((digits >> bit & 1) == 0) continue;
-    low += n;
-    if (low < n) ++high;
-  }
-  return down >= 64 ? high >> (down - 64) : high << (64 - down) | low >> down;
-}
+[[nodiscard]] std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept;
 
 /// floor(2^64 * a / b) for a < b <= 2^63.
 [[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
@@ -74,3 +39,7 @@ template <class = void>
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/detail/fraction.ipp>
+#endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
-#include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// Ascending lists of positions, and the order that such a list makes.
@@ -33,12 +31,7 @@ class packed_numbers {
     else
       four_.push_back(static_cast<std::uint32_t>(number));
   }
-  void resize(std::uint64_t count) {
-    if (wide_)
-      eight_.resize(static_cast<std::size_t>(count));
-    else
-      four_.resize(static_cast<std::size_t>(count));
-  }
+  void resize(std::uint64_t count);
   void set(std::uint64_t i, std::uint64_t number) {
     if (wide_)
       eight_[static_cast<std::size_t>(i)] = number;
@@ -50,17 +43,7 @@ class packed_numbers {
     return wide_ ? eight_[static_cast<std::size_t>(i)] : four_[static_cast<std::size_t>(i)];
   }
   /// How many of the numbers [first, last), which ascend, are below x.
-  [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept {
-    const std::uint64_t begin = first;
-    while (first < last) {
-      const std::uint64_t middle = first + (last - first) / 2;
-      if ((*this)[middle] < x)
-        first = middle + 1;
-      else
-        last = middle;
-    }
-    return first - begin;
-  }
+  [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept;
 
  private:
   bool wide_;
@@ -69,28 +52,18 @@ class packed_numbers {
 };
 
 /// An ascending list of positions, as runs where they are long and else one by one.
-template <class = void>
-class basic_kept_list {
+class kept_list {
  public:
   /// The positions below `size` for which `keep` says so; `until(i)` is up to where it would say the same as
   /// for i.
   template <class Keep, class Until>
-  basic_kept_list(std::uint64_t size, const Keep& keep, const Until& until)
-      : upstream_(size), singles_(size) {
+  kept_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
     for (std::uint64_t i = 0; i < size;) {
       const std::uint64_t end = std::clamp(until(i), i + 1, size);
       if (keep(i)) add(i, end);
       i = end;
     }
-    // A run takes 16 bytes, a position 4 or 8.
-    if (runs_.size() * 4 > kept_) {
-      singles_.resize(kept_);
-      std::uint64_t to = 0;
-      for (std::size_t r = 0; r < runs_.size(); ++r)
-        for (std::uint64_t i = runs_[r], n = length(r); n != 0; --n) singles_.set(to++, i++);
-      runs_ = {};
-      before_ = {};
-    }
+    choose_form();
   }
 
   [[nodiscard]] std::uint64_t upstream() const noexcept { return upstream_; }
@@ -110,69 +83,27 @@ class basic_kept_list {
   [[nodiscard]] bool has(std::uint64_t p) const noexcept { return kept_before(p + 1) != kept_before(p); }
 
   /// Changes when the list does.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    class fingerprint h;
-    h.add(upstream_, kept_);
-    for (std::uint64_t i = 0; i < kept_;) {
-      const std::uint64_t begin = (*this)[i];
-      std::uint64_t n = 1;
-      if (runs_.empty())
-        while (i + n < kept_ && singles_[i + n] == begin + n) ++n;
-      else
-        n = length(static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i)));
-      h.add(begin, n);
-      i += n;
-    }
-    return h.value();
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
  private:
   [[nodiscard]] std::uint64_t length(std::size_t r) const noexcept {
     return (r + 1 < before_.size() ? before_[r + 1] : kept_) - before_[r];
   }
-  void add(std::uint64_t begin, std::uint64_t end) {
-    if (runs_.empty() || runs_.back() + length(runs_.size() - 1) != begin) {
-      runs_.push_back(begin);
-      before_.push_back(kept_);
-    }
-    kept_ += end - begin;
-  }
+  void add(std::uint64_t begin, std::uint64_t end);
+  /// Writes the positions one by one where that takes less memory than runs.
+  void choose_form();
 
   std::uint64_t upstream_, kept_ = 0;
   std::vector<std::uint64_t> runs_, before_;  // where each begins, and how many positions are kept before it
   packed_numbers singles_;
 };
-using kept_list = basic_kept_list<>;
 
 /// Checks that the values which a stage was given are those of the samples that reach it.
-template <class = void>
 void check_places(const order_input& in, std::uint64_t values, std::uint64_t dataset, std::string_view what,
-                  std::string_view stage) {
-  check_finite(in, stage);
-  if (!in.places) {
-    throw error(
-        errc::argument,
-        {stage,
-         " needs to know which sample stands where, and behind shuffle, repeat, weighted, batch or mix "
-         "that changes from epoch to epoch; write ",
-         stage, " before it"})
-        .in_stage(stage);
-  }
-  if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {
-    throw error(errc::argument, {"the dataset is not the one that ", what,
-                                 " was made of (the fingerprints differ); make it again"})
-        .in_stage(stage);
-  }
-  if (values != in.places->samples()) {
-    throw error(errc::argument, {what, " has ", values, " values, and the dataset has ", in.places->samples(),
-                                 " samples; there must be one for each"})
-        .in_stage(stage);
-  }
-}
+                  std::string_view stage);
 
 /// The order of `subset` and `split_by_key`: the positions of a list.
-template <class = void>
-class basic_kept_order {
+class kept_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
@@ -181,36 +112,19 @@ class basic_kept_order {
   };
 
   /// `samples` are the kept ones of the source.
-  basic_kept_order(const order_input& in, std::shared_ptr<const kept_list> samples)
-      : kept_(std::move(samples)) {
-    if (!in.places->as_stored() || in.size != kept_->upstream()) {
-      const kept_list& all = *kept_;
-      const source_places& places = *in.places;
-      kept_.reset(new const kept_list(
-          in.size, [&](std::uint64_t i) { return all.has(places(i)); },
-          [](std::uint64_t i) { return i + 1; }));
-    }
-    starts_ = starts_behind(in.starts, [this](std::uint64_t p) { return kept_->kept_before(p); });
-    places_ = places_behind(in.places, bound{0, kept_});
-  }
+  kept_order(const order_input& in, std::shared_ptr<const kept_list> samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, kept_}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {{after.first.epoch, (*kept_)[after.first.index]}, {after.last.epoch, (*kept_)[after.last.index]}};
-  }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index >= kept_->upstream() || !kept_->has(upstream.index)) return std::nullopt;
-    return position{upstream.epoch, kept_->kept_before(upstream.index)};
-  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
   std::shared_ptr<const kept_list> kept_;
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::shared_ptr<const source_places> places_;
 };
-using kept_order = basic_kept_order<>;
 
 /// Up to where values are the same as at i, where they can say so.
 template <sample_values Values>
@@ -222,3 +136,7 @@ template <sample_values Values>
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/detail/kept_list.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <cstdint>
@@ -47,11 +47,10 @@ template <class KeptBefore>
 }
 
 /// Refuses positions that nobody can count.
-inline void check_finite(const order_input& in, std::string_view stage) {
-  if (in.size >= std::uint64_t{1} << 63) {
-    throw error(errc::argument, {"an order without end has no parts; write ", stage, " before repeat()"})
-        .in_stage(stage);
-  }
-}
+void check_finite(const order_input& in, std::string_view stage);
 
 }  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/detail/places.ipp>
+#endif

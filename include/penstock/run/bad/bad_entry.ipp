@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -48,12 +49,13 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
     json.expect(',');
     json.name("substitute");
     json.expect('{');
-    bad_entry::substitute_place& other = made.substitute.emplace();
+    bad_entry::substitute_place other;
     other.index = number_of(json, "index");
     other.source = next_number(json, "source");
     other.key = next_text(json, "key");
     other.file = next_text(json, "file");
     json.expect('}');
+    made.substitute = std::move(other);
   } else if (done != "skipped") {
     json.fail("\"skipped\" or \"replaced\"", begin);
   }

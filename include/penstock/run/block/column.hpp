@@ -158,7 +158,9 @@ template <class T, class Policy>
 class flexible_column : public flexible_values {
   static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-  static constexpr collation how = stacks ? collation::stack : pads ? collation::pad : collation::ragged;
+  static constexpr collation how = stacks ? collation::stacked
+                                   : pads ? collation::padded
+                                          : collation::appended;
 
  public:
   using value_type = T;

@@ -23,15 +23,15 @@ struct slot_error {
 };
 
 /// How values whose shape is known at run time become one piece.
-enum class collation : std::uint8_t { stack, ragged, pad };
+enum class collation : std::uint8_t { stacked, appended, padded };
 
 /// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
 /// and how they become one piece. `flexible_column` gives them their type.
 ///
-/// Under `stack` a value is written in place where it has the shape of those of the batch before; others go
+/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
 /// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `ragged` and `pad` always go through the arena: where a value stands
-/// is known when all are there.
+/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
+/// stands is known when all are there.
 class flexible_values {
  public:
   template <class Session>
@@ -51,7 +51,7 @@ class flexible_values {
   /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
   /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
   void choose_lead(std::size_t valid) noexcept;
-  /// Puts rows in order. Under `stack` throws a `slot_error` for the first slot whose shape is another than
+  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
   /// the first one's.
   void finish(std::size_t slots, std::size_t valid, bool holes);
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.

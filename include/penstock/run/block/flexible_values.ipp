@@ -10,7 +10,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
-  const bool stacks = how_ == collation::stack;
+  const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
   if (stacks && !aside_) drop_pieces();  // the shape is known now
   for (piece& p : pieces_) p.used = 0;
@@ -24,7 +24,7 @@ PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
 
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
   if (entries_.size() < slots) entries_.resize(slots);
-  if (how_ == collation::stack) memory_.reserve(slots * stride_, written * stride_);
+  if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
 }
 
 PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
@@ -44,9 +44,9 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
 }
 
 PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
-  if (how_ == collation::stack)
+  if (how_ == collation::stacked)
     finish_stack(slots, valid, holes);
-  else if (how_ == collation::pad)
+  else if (how_ == collation::padded)
     finish_padded(slots, valid, holes);
   else
     finish_ragged(slots, valid);
@@ -59,7 +59,7 @@ PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values
     const auto size = static_cast<std::size_t>(shape.elements());
     const std::byte* const from =
         other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
-    const bool fits = how_ == collation::stack && stride_ != 0 && shape == shape_;
+    const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
     std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
     if (size != 0) std::memcpy(into, from, size * element_bytes_);
   }
@@ -78,7 +78,7 @@ PENSTOCK_INLINE void flexible_values::release() noexcept {
 
 PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
   if (memory_.data() == nullptr) return {};
-  if (how_ != collation::ragged)
+  if (how_ != collation::appended)
     return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
   return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
 }
@@ -113,7 +113,7 @@ PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
 
 /// Whether values of these shapes can be in one batch.
 PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
-  if (how_ == collation::pad) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
   return a == b;
 }
 

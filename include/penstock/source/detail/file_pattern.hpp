@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/storage/file.hpp>
 
-#include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -29,19 +27,13 @@ template <pattern_text Text>
 }
 
 /// Files from a pattern as WebDataset has it: `::` stands between patterns.
-template <class = void>
-[[nodiscard]] file files_of(const std::string& pattern) {
-  if (pattern.find("::") == std::string::npos) return file(pattern);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
-    const file some(std::string_view(pattern).substr(begin, end - begin));
-    names.insert(names.end(), some.names().begin(), some.names().end());
-    begin = end + 2;
-  }
-  return file(std::move(names));
-}
+[[nodiscard]] file files_of(const std::string& pattern);
+/// Their names alone.
+[[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
 
 }  // namespace detail::tar
-
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/file_pattern.ipp>
+#endif

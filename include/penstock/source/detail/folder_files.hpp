@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 
 #include <dirent.h>
-#include <sys/stat.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -41,26 +37,11 @@ struct folder_files {
 };
 
 /// Walks a folder and those below it, through links too.
-template <class = void>
-class basic_folder_walk {
+class folder_walk {
  public:
-  basic_folder_walk(std::string root, std::vector<std::string> extensions)
-      : root_(std::move(root)), extensions_(std::move(extensions)) {
-    while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
-    for (std::string& extension : extensions_) {
-      if (extension.starts_with('.')) extension.erase(0, 1);
-      for (char& c : extension) c = lower(c);
-    }
-  }
+  folder_walk(std::string root, std::vector<std::string> extensions);
 
-  [[nodiscard]] folder_files run() {
-    struct stat status {};
-    if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
-    if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
-    visit("", identity{status.st_dev, status.st_ino});
-    if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
-    return packed();
-  }
+  [[nodiscard]] folder_files run();
 
  private:
   struct entry {
@@ -76,119 +57,20 @@ class basic_folder_walk {
   /// A few links that lead to each other twice double the files with each of them.
   static constexpr std::uint32_t most_ways = 1000;
 
-  static bool is_link(const std::string& path) noexcept {
-    struct stat status {};
-    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
-  }
-  static char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-  static error failed(const char* what, const std::string& path) {
-    const int code = errno;
-    return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(code),
-                            code == ENOENT ? "; check the path" : ""})
-        .in_file(path);
-  }
+  static bool is_link(const std::string& path) noexcept;
+  static char lower(char c) noexcept;
+  static error failed(const char* what, const std::string& path);
 
-  [[nodiscard]] bool wanted(std::string_view name) const {
-    if (extensions_.empty()) return true;
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos) return false;
-    const std::string_view last = name.substr(dot + 1);
-    for (const std::string& extension : extensions_) {
-      std::size_t same = 0;
-      while (same < extension.size() && same < last.size() && lower(last[same]) == extension[same]) ++same;
-      if (same == extension.size() && same == last.size()) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] std::string nothing() const {
-    std::string text = "there is no file below this folder";
-    for (std::size_t i = 0; i < extensions_.size(); ++i)
-      text += (i == 0 ? " that ends in ." : " or .") + extensions_[i];
-    return text + "; hidden ones are not looked at";
-  }
+  [[nodiscard]] bool wanted(std::string_view name) const;
+  [[nodiscard]] std::string nothing() const;
 
   /// `relative` is empty or ends in a slash.
-  void visit(const std::string& relative, identity self) {
-    const std::string folder = root_ + "/" + relative;
-    const std::unique_ptr<DIR, closer> opened(::opendir(folder.c_str()));
-    if (!opened) throw failed("be opened", folder);
-    above_.push_back(self);
-    for (;;) {
-      errno = 0;
-      const dirent* const item = ::readdir(opened.get());
-      if (item == nullptr) {
-        if (errno != 0) throw failed("be read", folder);
-        break;
-      }
-      const std::string_view name = static_cast<const char*>(item->d_name);
-      if (!name.starts_with('.')) look(relative + std::string(name), name);
-    }
-    above_.pop_back();
-  }
+  void visit(const std::string& relative, identity self);
 
-  void look(const std::string& path, std::string_view name) {
-    const std::string whole = root_ + "/" + path;
-    struct stat status {};
-    if (::stat(whole.c_str(), &status) != 0) {
-      if (!wanted(name)) return;  // a link to nowhere that nobody asked for
-      throw failed("be looked at", whole);
-    }
-    if (S_ISDIR(status.st_mode)) {
-      const identity there{status.st_dev, status.st_ino};
-      // a link that leads back up
-      if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
-      if (above_.size() == 1) classes_.push_back(path);
-      const bool linked = linked_;
-      linked_ = linked || is_link(whole);
-      if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
-        throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
-                                  " ways; remove those that multiply each other"})
-            .in_file(whole);
-      visit(path + "/", there);
-      linked_ = linked;
-    } else if (S_ISREG(status.st_mode) && wanted(name)) {
-      found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
-    }
-  }
+  void look(const std::string& path, std::string_view name);
 
-  [[nodiscard]] folder_files packed() {
-    std::sort(found_.begin(), found_.end(),
-              [](const entry& left, const entry& right) { return left.path < right.path; });
-    std::sort(classes_.begin(), classes_.end());
-    folder_files files;
-    files.sizes.reserve(found_.size());
-    files.labels.reserve(found_.size());
-    files.ends.reserve(found_.size() + 1);
-    penstock::fingerprint mark;
-    mark.add("directory", found_.size(), classes_.size());
-    for (const std::string& name : classes_) mark.add(name);
-    for (entry& one : found_) {
-      files.labels.push_back(label_of(one.path));
-      files.sizes.push_back(one.size);
-      files.bytes += one.size;
-      files.paths += one.path;
-      files.ends.push_back(files.paths.size());
-      mark.add(one.path, one.size);
-      one.path = std::string();
-    }
-    files.paths.shrink_to_fit();
-    files.fingerprint = mark.value();
-    files.root = std::move(root_);
-    files.classes = std::move(classes_);
-    return files;
-  }
-  [[nodiscard]] std::int32_t label_of(const std::string& path) const {
-    if (classes_.empty()) return -1;
-    const std::size_t slash = path.find('/');
-    if (slash == std::string::npos)
-      throw error(errc::format,
-                  "this file lies beside the folders of classes and has no class: move it away, or choose "
-                  "extensions that it does not have")
-          .in_file(root_ + "/" + path);
-    const auto found =
-        std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
-    return static_cast<std::int32_t>(found - classes_.begin());
-  }
+  [[nodiscard]] folder_files packed();
+  [[nodiscard]] std::int32_t label_of(const std::string& path) const;
 
   struct closer {
     void operator()(DIR* opened) const noexcept { ::closedir(opened); }
@@ -203,7 +85,10 @@ class basic_folder_walk {
   std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
   bool linked_ = false;  // whether the visited one lies behind a link
 };
-using folder_walk = basic_folder_walk<>;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/folder_files.ipp>
+#endif

@@ -2,46 +2,26 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/random.hpp>
+#include <penstock/core/compiled.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail {
 
 /// A hash of bytes for fingerprints, eight at a time; the same on every machine. Not for adversaries.
-[[nodiscard]] inline std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
-  std::uint64_t hash = mix64(seed ^ bytes.size());
-  while (!bytes.empty()) {
-    const std::size_t n = std::min<std::size_t>(8, bytes.size());
-    std::array<std::byte, 8> word{};
-    std::memcpy(word.data(), bytes.data(), n);
-    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
-    bytes = bytes.subspan(n);
-  }
-  return hash;
-}
+[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
 
 /// The same of numbers, as their little-endian bytes would have it.
-[[nodiscard]] inline std::uint64_t hash_words(std::uint64_t seed,
-                                              std::span<const std::uint64_t> words) noexcept {
-  std::uint64_t hash = mix64(seed ^ words.size_bytes());
-  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
-  return hash;
-}
+[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
 
 /// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
-[[nodiscard]] inline std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
-  constexpr std::size_t part = 1u << 20;
-  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
-  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
-}
+[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/hash_bytes.ipp>
+#endif

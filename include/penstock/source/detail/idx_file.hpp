@@ -2,8 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -29,6 +26,12 @@ inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
                                      : std::same_as<T, float>        ? 0x0d
                                      : std::same_as<T, double>       ? 0x0e
                                                                      : 0;
+
+/// The numbers of a file: their code, and bytes in each.
+struct idx_type {
+  unsigned code;
+  std::size_t size;
+};
 
 /// One number of a file, which is big-endian.
 template <class T>
@@ -54,59 +57,14 @@ struct idx_file {
   }
 };
 
-/// Takes the bytes of an IDX file of numbers of type `T`; anything but a header that fits them exactly is
+/// Takes the bytes of an IDX file of such numbers; anything but a header that fits them exactly is
 /// `errc::format`.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-template <class T>
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
-  const bytes_view all = bytes.view();
-  const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
-  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
-    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
-  if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw fail("this is not an IDX file: it does not begin with two zeros", 0);
-  if (octet(2) != idx_code<T>) {
-    constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(idx_code<T>) +
-                   " was asked for; see idx<T>",
-               2);
-  }
-  const std::size_t rank = octet(3);
-  if (rank == 0 || rank > extents::max_rank)
-    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
-                   std::to_string(extents::max_rank) + " are supported",
-               3);
-  const std::size_t first = 4 + 4 * rank;
-  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
-  // saturates at what no file can hold: eight lengths of 32 bits may multiply to more than 64 bits
-  const auto times = [](std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 63;
-    return b != 0 && a > most / b ? most : a * b;
-  };
-  idx_file file;
-  file.rows = idx_number<std::uint32_t>(all.data() + 4);
-  std::uint64_t row_bytes = sizeof(T);
-  for (std::size_t i = 1; i < rank; ++i) {
-    const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
-    file.row.push_back(length);
-    row_bytes = times(row_bytes, length);
-  }
-  const std::uint64_t expected = times(row_bytes, file.rows);
-  const std::uint64_t present = all.size() - first;
-  if (expected != present)
-    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
-                   ", but " + std::to_string(present) + " bytes follow it",
-               first);
-  file.first = first;
-  file.row_bytes = static_cast<std::size_t>(row_bytes);
-  file.bytes = std::move(bytes);
-  file.path = std::move(path);
-  return file;
-}
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, idx_type wanted);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/idx_file.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
@@ -50,9 +51,9 @@ constexpr void dispatch(std::size_t k, F&& f) {
   }
 }
 
-inline std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
-  return text({"source ", k, " of ", joint, " (", what, ")"});
-}
+/// How errors call one of the sources: "source 2 of mix (from(3 samples in memory))".
+[[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                    std::string_view what);
 
 /// What is asked of a plan to be joined, whichever it is.
 template <class Plan>
@@ -283,3 +284,7 @@ template <class T>
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/joined_plans.ipp>
+#endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
+
 #include <string>
 #include <string_view>
 
@@ -8,12 +10,11 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Adds a name from a file to a list for a message, which stays short whatever the file has.
-inline void list_name(std::string& list, std::string_view name) {
-  if (list.size() < 100)
-    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
-  else if (!list.ends_with(", ..."))
-    list += ", ...";
-}
+void list_name(std::string& list, std::string_view name);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/name_list.ipp>
+#endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <array>
+#include <penstock/core/compiled.hpp>
+
 #include <string>
 #include <string_view>
 
@@ -13,30 +14,16 @@ struct packed_format {
   std::string_view format, component, unpacker;
 };
 
-[[nodiscard]] inline packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
+[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
 
 /// One sentence for a file that is packed in a way that the caller was not told of: what to write to read
 /// it. `before` and `after` stand around the unpacker's name.
-[[nodiscard]] inline std::string packed_advice(std::string_view format, std::string_view before,
-                                               std::string_view after) {
-  std::string text = "the file is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
+[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
+                                        std::string_view after);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/packed_format.ipp>
+#endif

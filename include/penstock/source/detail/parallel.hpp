@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <pthread.h>
-#include <unistd.h>
+#include <penstock/core/compiled.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
 #include <mutex>
 #include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
@@ -23,41 +20,10 @@ class parallel_loop {
   parallel_loop(std::size_t count, work_type work, void* what)
       : count_(count), work_(work), what_(what), lowest_(count) {}
 
-  void run(std::size_t threads) {
-    if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-    threads = std::min(threads, count_);
-    std::vector<pthread_t> others;
-    for (std::size_t i = 1; i < threads; ++i) {
-      others.reserve(threads);
-      pthread_t one{};
-      if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
-      others.push_back(one);
-    }
-    take_rounds(this);
-    for (const pthread_t other : others) ::pthread_join(other, nullptr);
-    if (first_) std::rethrow_exception(first_);
-  }
+  void run(std::size_t threads);
 
  private:
-  static void* take_rounds(void* given) noexcept {
-    auto& loop = *static_cast<parallel_loop*>(given);
-    while (!loop.failed_.load(std::memory_order_relaxed)) {
-      // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
-      const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= loop.count_) break;
-      try {
-        loop.work_(loop.what_, i);
-      } catch (...) {
-        const std::lock_guard lock(loop.mutex_);
-        if (i < loop.lowest_) {
-          loop.lowest_ = i;
-          loop.first_ = std::current_exception();
-        }
-        loop.failed_.store(true, std::memory_order_relaxed);
-      }
-    }
-    return nullptr;
-  }
+  static void* take_rounds(void* given) noexcept;
 
   std::size_t count_;
   work_type work_;
@@ -82,3 +48,7 @@ void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/parallel.ipp>
+#endif

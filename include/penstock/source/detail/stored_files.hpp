@@ -3,10 +3,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/manifest.hpp>
+#include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
@@ -15,27 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
-/// What sources of plain files share: the files as the plan saw them, the files of a run, and arrays in them
-/// that have not been read.
+/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
 namespace detail {
-
-/// The files of a dataset when its plan was made. Shard `i` of the manifest is object `objects[i]`.
-template <storage Storage>
-struct known_files {
-  explicit known_files(Storage given) : where(std::move(given)) {}
-
-  Storage where;
-  manifest shards;
-  std::vector<object_id> objects;
-  std::vector<object_signature> signatures;  // by shard
-
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return where.names()[objects[shard]]; }
-};
 
 /// The files of a run. Each is compared with what the plan saw when it is first used.
 template <storage Storage>
@@ -43,65 +24,30 @@ class open_files {
  public:
   using session_type = typename Storage::session;
 
-  explicit open_files(std::shared_ptr<const known_files<Storage>> known)
-      : known_(std::move(known)),
-        session_(known_->where.connect()),
-        seen_(std::make_unique<std::atomic<bool>[]>(known_->objects.size())) {}
+  open_files(const known_files& known, const Storage& where)
+      : known_(&known),
+        session_(where.connect()),
+        seen_(std::make_unique<std::atomic<bool>[]>(known.signatures.size())) {}
 
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
     if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      compare(shard);
+      known_->compare(session_, shard);
+      seen_[shard].store(true, std::memory_order_relaxed);
     }
     return session_;
   }
   /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->objects[shard]); }
+  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
   void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
-    session_.will_need(known_->objects[shard], offset, size);
-  }
-  /// The place of a sample; `errc::argument` where there is none.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= known_->shards.samples())
-      throw error(errc::argument,
-                  {"there is no sample ", index, ": the dataset has ", known_->shards.samples()});
-    return known_->shards.locate(index);
+    session_.will_need(known_->object(shard), offset, size);
   }
 
  private:
-  void compare(std::size_t shard) const {
-    if (session_.signature(known_->objects[shard]) != known_->signatures[shard])
-      throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-          .in_file(known_->path(shard));
-    seen_[shard].store(true, std::memory_order_relaxed);
-  }
-
-  std::shared_ptr<const known_files<Storage>> known_;
+  const known_files* known_;      // of the plan, which the reader holds
   mutable session_type session_;  // sessions may be used from many threads
   std::unique_ptr<std::atomic<bool>[]> seen_;
 };
-
-/// A range of a file: a view where the session has one, else a copy in `room`.
-template <class Session>
-[[nodiscard]] bytes_view range_of(Session& session, object_id object, std::uint64_t offset,
-                                  std::uint64_t size, buffer& room) {
-  if constexpr (viewing_session<Session>) {
-    return session.view(object, offset, size);
-  } else {
-    room.resize_for_overwrite(static_cast<std::size_t>(size));
-    session.read(object, offset, room.span());
-    return room.view();
-  }
-}
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-template <class Session>
-[[nodiscard]] std::uint64_t hash_of_file(Session& session, object_id object, std::uint64_t size) {
-  buffer room;
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, range_of(session, object, 0, part, room));
-  return hash_bytes(first, range_of(session, object, size - part, part, room));
-}
 
 /// A shape that the type knows.
 template <std::uint64_t... Lengths>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -32,7 +33,13 @@ struct sample_cursor {
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+
+  /// Adds shard, offset and key to an error.
+  void say_where(error& e) const;
 };
+
+/// Says that a buffer is not of a member's size.
+[[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
 /// What one worker keeps for reading through a session that copies.
 ///
@@ -56,7 +63,7 @@ class copying_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
     at.touched = offset;
-    if (into.size() < direct) {
+    if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -72,6 +79,10 @@ class copying_worker {
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
+    if constexpr (partly_viewing_session<Session>) {
+      if (size >= direct || !uses_window())
+        if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
+    }
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
@@ -104,6 +115,14 @@ class copying_worker {
     std::uint32_t last;
   };
 
+  /// Whether small members go through the window: not one by one out of a shard that is shown in place. In
+  /// order, the few long copies of a window are faster there too.
+  [[nodiscard]] bool uses_window() const noexcept {
+    if constexpr (partly_viewing_session<Session>)
+      return in_order_ || !session_->shows(at.shard);
+    else
+      return true;
+  }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
     return window_shard_ == at.tables && offset >= window_begin_ &&
            offset - window_begin_ <= window_.size() && size <= window_.size() - (offset - window_begin_);
@@ -203,9 +222,7 @@ class member_blob {
   /// Where the bytes begin in the shard.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
-    if (into.size() != size_) {
-      throw error(errc::argument, {"a member of ", size_, " bytes was to be read into ", into.size()});
-    }
+    if (into.size() != size_) wrong_size(size_, into.size());
     worker_->read(member_, offset_, into);
   }
   [[nodiscard]] bytes_view finish() const { return worker_->finish(member_, offset_, size_); }
@@ -244,3 +261,7 @@ class tar_sample {
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tar/tar_sample.ipp>
+#endif

@@ -1,46 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 /// What file and mapped_file share: opening a path for reading, with messages that say what to do.
 namespace penstock::inline v0_1 {
 namespace detail::files {
 
-/// The system's sentence for an errno value; thread-safe, unlike strerror.
-inline std::string sentence(int code) { return std::generic_category().message(code); }
-
-inline std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-inline error failure(std::string_view doing, std::string_view path, int code) {
-  return error(errc::io, {"cannot ", doing, ": ", sentence(code), advice(code)}).in_file(path);
-}
+/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
+[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
 
 /// A descriptor that is closed when it goes.
 class descriptor {
@@ -69,40 +47,24 @@ class descriptor {
 }
 
 /// Size and time of change of an open regular file; errc::io for anything else, by its name.
-inline object_signature signature_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path);
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
-  return signature_in(status);
-}
+[[nodiscard]] object_signature signature_of(int opened, const std::string& path);
 
 /// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
 /// can be refused.
-inline int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
-    errno = ENOENT;
-    return -1;
-  }
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
+[[nodiscard]] int open_quietly(const std::string& path) noexcept;
+
+[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                          const std::string& path);
 
 inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                         const std::string& path) {
-  if (offset > end || size > end - offset) {
-    throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
-        .in_file(path)
-        .at_offset(offset);
-  }
+  if (offset > end || size > end - offset) [[unlikely]]
+    refuse_range(offset, size, end, path);
 }
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/paths.ipp>
+#endif

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
+
+class numpy_generator;
 
 /// What an epoch takes: the samples, shard by shard, and where the runs begin that are shuffled as shards
 /// are.
@@ -28,179 +26,41 @@ struct mosaic_drawn {
 };
 
 /// The rules of Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
-template <class = void>
-class basic_mosaic_draw {
+class mosaic_draw {
  public:
-  basic_mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling,
-                    bool shuffle, std::uint64_t seed)
-      : starts_(std::move(starts)),
-        granularity_(sampling.granularity),
-        balanced_(sampling.method == mosaic_sampling_method::balanced),
-        shuffle_(shuffle),
-        seed_(seed) {
-    if (starts_->back() > most) too_many();
-    if (granularity_ == 0) refuse({"a granularity of 0 samples takes none; it is 1 or more"});
-    std::vector<mosaic_stream> streams = sampling.streams;
-    const std::uint64_t shards = starts_->size() - 1;
-    if (streams.empty()) streams.push_back({.shards = shards});
-    for (const mosaic_stream& one : streams) {
-      if (one.shards > shards - first_.back())
-        refuse({"the streams have more than the ", shards, " shards of the source"});
-      first_.push_back(first_.back() + one.shards);
-    }
-    if (first_.back() != shards)
-      refuse({"the streams have ", first_.back(), " of the ", shards, " shards of the source"});
-    weigh(streams, sampling.epoch_size);
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      if (samples_of(i) == 0 && choose_[i] != 0)
-        refuse({"stream ", i, " has no samples, and ", choose_[i], " are to be taken"});
-      if (choose_[i] > most || (size_ += choose_[i]) > most) too_many();
-    }
-  }
+  mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling,
+              bool shuffle, std::uint64_t seed);
 
   /// Samples of an epoch.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  [[nodiscard]] mosaic_drawn of(std::uint64_t epoch) const {
-    numpy_generator random(balanced_ ? seed_ + epoch : seed_);
-    mosaic_drawn drawn;
-    drawn.samples.reserve(static_cast<std::size_t>(size_));
-    for (std::size_t stream = 0; stream < choose_.size(); ++stream) {
-      const std::vector<std::uint64_t> counts = counts_of(stream, epoch);
-      for (std::size_t i = 0; i < counts.size(); ++i) take(drawn, first_[stream] + i, counts[i], random);
-    }
-    return drawn;
-  }
+  [[nodiscard]] mosaic_drawn of(std::uint64_t epoch) const;
 
   /// How many samples an epoch takes of each shard of a stream.
-  [[nodiscard]] std::vector<std::uint64_t> counts_of(std::size_t stream, std::uint64_t epoch) const {
-    const std::uint64_t all = samples_of(stream);
-    std::vector<std::uint64_t> counts(static_cast<std::size_t>(first_[stream + 1] - first_[stream]));
-    if (all == 0) return counts;
-    const auto size = [&](std::size_t i) { return shard_size(first_[stream] + i); };
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
-    std::uint64_t rest = choose_[stream] % all;
-    if (rest == 0) return counts;
-    // Each shard in picks, and picks in another order until there are enough.
-    std::vector<std::uint32_t> picks;
-    for (std::size_t i = 0; i < counts.size(); ++i)
-      picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
-                   static_cast<std::uint32_t>(i));
-    // The last pick of a shard is what remains of it: which one that is must be known after the shuffle.
-    std::vector<std::uint32_t> order(picks.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
-    numpy_generator(shuffle_ && balanced_ ? seed_ + epoch : seed_).shuffle(order.begin(), order.size());
-    for (const std::uint32_t pick : order) {
-      const std::size_t shard = picks[pick];
-      const bool last = pick + 1 == picks.size() || picks[pick + 1] != picks[pick];
-      const std::uint64_t whole = last ? (size(shard) - 1) % granularity_ + 1 : granularity_;
-      const std::uint64_t taken = std::min(rest, whole);
-      counts[shard] += taken;
-      if ((rest -= taken) == 0) break;
-    }
-    return counts;
-  }
+  [[nodiscard]] std::vector<std::uint64_t> counts_of(std::size_t stream, std::uint64_t epoch) const;
 
  private:
   static constexpr std::uint64_t most = std::uint64_t{1} << 32;
 
-  [[noreturn]] static void refuse(std::initializer_list<piece> why) {
-    throw error(errc::argument, why).in_stage("mosaic_resampled");
-  }
+  [[noreturn]] static void refuse(std::initializer_list<piece> why);
 
-  [[noreturn]] static void too_many() {
-    throw error(errc::limit, "it orders at most 2^32 samples, of as many").in_stage("mosaic_resampled");
-  }
+  [[noreturn]] static void too_many();
 
-  [[nodiscard]] std::uint64_t shard_size(std::uint64_t shard) const {
-    return (*starts_)[static_cast<std::size_t>(shard) + 1] - (*starts_)[static_cast<std::size_t>(shard)];
-  }
-  [[nodiscard]] std::uint64_t samples_of(std::size_t stream) const {
-    return (*starts_)[static_cast<std::size_t>(first_[stream + 1])] -
-           (*starts_)[static_cast<std::size_t>(first_[stream])];
-  }
+  [[nodiscard]] std::uint64_t shard_size(std::uint64_t shard) const;
+  [[nodiscard]] std::uint64_t samples_of(std::size_t stream) const;
 
   /// `count` samples of a shard: all of them as often as they go in, and some once more.
-  void take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count, numpy_generator& random) const {
-    const std::uint64_t size = shard_size(shard);
-    const auto first = static_cast<std::uint32_t>((*starts_)[static_cast<std::size_t>(shard)]);
-    if (count == 0) return;
-    for (std::uint64_t times = count / size; times != 0; --times) {
-      for (std::uint64_t i = 0; i < size; ++i) drawn.samples.push_back(first + static_cast<std::uint32_t>(i));
-      drawn.starts.push_back(drawn.samples.size());
-    }
-    if (count % size == 0) return;
-    std::vector<std::uint64_t> some = random.choice(size, count % size);
-    std::sort(some.begin(), some.end());
-    for (const std::uint64_t one : some) drawn.samples.push_back(first + static_cast<std::uint32_t>(one));
-    drawn.starts.push_back(drawn.samples.size());
-  }
+  void take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count, numpy_generator& random) const;
 
   /// How many samples each stream gives.
-  void weigh(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size) {
-    std::size_t relative = 0, absolute = 0;
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      const mosaic_stream& one = streams[i];
-      relative += one.proportion.has_value();
-      absolute += one.repeat.has_value() + one.choose.has_value();
-      if (one.proportion.has_value() + one.repeat.has_value() + one.choose.has_value() > 1)
-        refuse({"stream ", i, " has more than one of proportion, repeat and choose"});
-      for (const double weight : {one.proportion.value_or(1), one.repeat.value_or(1)})
-        if (!(weight >= 0) || weight > 0x1p53) refuse({"a weight of stream ", i, " is no number from 0 on"});
-    }
-    if (relative != 0 && relative != streams.size())
-      refuse({relative, " of ", streams.size(), " streams have a proportion; give it to all or none"});
-    if (absolute != 0 && epoch_size != 0)
-      refuse({"epoch_size goes with proportions, not with repeat and choose; leave one of them out"});
-    if (relative != 0 || epoch_size != 0)
-      return share(streams, epoch_size != 0 ? epoch_size : starts_->back());
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      const double repeated = streams[i].repeat.value_or(1) * static_cast<double>(samples_of(i));
-      if (repeated > 0x1p53) refuse({"stream ", i, " is repeated beyond 2^53 samples"});
-      choose_.push_back(streams[i].choose.value_or(static_cast<std::uint64_t>(repeated)));
-    }
-  }
+  void weigh(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size);
 
   /// Divides an epoch in proportion; what rounding leaves goes to streams that are drawn.
-  void share(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size) {
-    if (epoch_size > most) too_many();
-    std::vector<double> parts;
-    for (std::size_t i = 0; i < streams.size(); ++i)
-      parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));
-    const double all = sum(parts);
-    if (!(all > 0)) refuse({"all proportions are 0"});
-    std::uint64_t given = 0;
-    for (const double part : parts) {
-      choose_.push_back(static_cast<std::uint64_t>(static_cast<double>(epoch_size) * (part / all)));
-      given += choose_.back();
-    }
-    if (given > epoch_size || epoch_size - given > streams.size())
-      refuse({"the proportions do not divide ", epoch_size, " samples; give them as numbers of like size"});
-    for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
-      ++choose_[static_cast<std::size_t>(stream)];
-  }
+  void share(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size);
 
   /// As numpy adds: in eight sums that are joined, and halves where there are more than 128. Another order of
   /// additions could round to another sample.
-  [[nodiscard]] static double sum(std::span<const double> values) {
-    if (values.size() < 8) {
-      double all = 0;
-      for (const double one : values) all += one;
-      return all;
-    }
-    if (values.size() > 128) {
-      const std::size_t half = values.size() / 2 / 8 * 8;
-      return sum(values.first(half)) + sum(values.subspan(half));
-    }
-    std::array<double, 8> sums{};
-    std::copy_n(values.begin(), 8, sums.begin());
-    std::size_t i = 8;
-    for (; i + 8 <= values.size(); i += 8)
-      for (std::size_t k = 0; k < 8; ++k) sums[k] += values[i + k];
-    double all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    for (; i < values.size(); ++i) all += values[i];
-    return all;
-  }
+  [[nodiscard]] static double sum(std::span<const double> values);
 
   std::shared_ptr<const std::vector<std::uint64_t>> starts_;
   std::uint64_t granularity_;
@@ -208,8 +68,11 @@ class basic_mosaic_draw {
   std::uint64_t seed_, size_ = 0;
   std::vector<std::uint64_t> first_{0}, choose_;
 };
-using mosaic_draw = basic_mosaic_draw<>;
 
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/compat/detail/mosaic_draw.ipp>
+#endif

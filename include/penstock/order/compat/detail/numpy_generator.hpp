@@ -14,10 +14,9 @@ namespace penstock::inline v0_1::detail {
 
 /// What `numpy.random.default_rng(seed)` gives: PCG64 (XSL-RR 128/64; O'Neill, HMC-CS-2014-0905), seeded by
 /// numpy's SeedSequence (`numpy/random/bit_generator.pyx`).
-template <class = void>
-class basic_numpy_generator {
+class numpy_generator {
  public:
-  explicit basic_numpy_generator(std::uint64_t seed) noexcept {
+  explicit numpy_generator(std::uint64_t seed) noexcept {
     const std::array<std::uint64_t, 4> words = seed_words(seed);
     const wide start{words[0], words[1]};
     increment_ = {words[2] << 1 | words[3] >> 63, words[3] << 1 | 1};
@@ -154,6 +153,5 @@ class basic_numpy_generator {
   std::uint32_t half_ = 0;
   bool has_half_ = false;
 };
-using numpy_generator = basic_numpy_generator<>;
 
 }  // namespace penstock::inline v0_1::detail

@@ -11,10 +11,9 @@ namespace penstock::inline v0_1::detail {
 
 /// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), seeded as its authors do. It
 /// stands here since <random> would cost every program that includes an order.
-template <class = void>
-class basic_mersenne_twister {
+class mersenne_twister {
  public:
-  explicit basic_mersenne_twister(std::uint32_t seed) noexcept : state_{} {
+  explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
     state_[0] = seed;
     for (std::size_t i = 1; i < length; ++i) {
       const std::uint32_t before = state_[i - 1];
@@ -47,7 +46,6 @@ class basic_mersenne_twister {
   std::array<std::uint32_t, length> state_;
   std::size_t used_ = length;
 };
-using mersenne_twister = basic_mersenne_twister<>;
 
 /// From this size on PyTorch draws 64 bits for each element, and fills the table from inside out.
 inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;

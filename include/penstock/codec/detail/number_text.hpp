@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
+
+#include <initializer_list>
 #include <string_view>
 
 namespace penstock::inline v0_1 {
@@ -18,5 +23,14 @@ namespace detail {
   return text;
 }
 
+/// Throws `errc::format`: the bytes are no number; `expected` says what should be there.
+[[noreturn, gnu::cold]] void no_number(bytes_view bytes, std::string_view expected);
+/// Throws `errc::format`: the bytes are a number that its type cannot hold; `range` says which it can.
+[[noreturn, gnu::cold]] void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range);
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/detail/number_text.ipp>
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/tensor.hpp>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string to_string(const extents& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    detail::append(text, {shape[i]});
+    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
+  }
+  return text + ")";
+}
+
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
+  constexpr std::uint64_t most_empty_rows = 65'536;
+  if (shape[0] > most_empty_rows && shape.elements() == 0)
+    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
+                              most_empty_rows, " rows"});
+  return shape[0];
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
+#include <penstock/run/feed/position_buffer.hpp>
+#include <penstock/run/state.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a run stopped on some ranks would go on.
+struct resumed_place {
+  bool same = true;     ///< whether that is where it stopped
+  std::string refused;  ///< why the plan refuses the state, or nothing
+};
+
+/// A plan whose batches are known without reading samples, as inspections see it: the numbers of its order,
+/// and functions that do not show its type. Any number of threads may call all of them but `bind` at once.
+class plan_view {
+ public:
+  /// What a plan's type has to know; `self` is a `viewed_plan`.
+  struct functions {
+    void (*bind)(void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t last);
+    void (*positions)(const void* self, std::span<const std::uint64_t> ordinals, position* found, char* pads);
+    void (*look)(const void* self, std::uint64_t epoch, std::span<const std::uint64_t> ordinals,
+                 position* found);
+    std::optional<position> (*position_of)(const void* self, position sample);
+    position (*sample_at)(const void* self, position at);
+  };
+
+  plan_view(void* self, const functions& called, const feed& at) : self_(self), called_(&called), feed_(at) {}
+
+  /// Binds the ordinals [first, last) of an epoch for `positions`.
+  void bind(std::uint64_t epoch, std::uint64_t first, std::uint64_t last) {
+    called_->bind(self_, epoch, first, last);
+  }
+  /// The samples that stand at bound ordinals; and in `pads`, if it is not null, whether they are padding.
+  void positions_at(std::span<const std::uint64_t> ordinals, position* found, char* padding = nullptr) const {
+    called_->positions(self_, ordinals, found, padding);
+  }
+  /// The samples that stand at some ordinals of an epoch, bound one by one.
+  void look(std::uint64_t epoch, std::span<const std::uint64_t> ordinals, position* found) const {
+    called_->look(self_, epoch, ordinals, found);
+  }
+  [[nodiscard]] std::optional<position> position_of(position sample) const {
+    return called_->position_of(self_, sample);
+  }
+  [[nodiscard]] position sample_at(position at) const { return called_->sample_at(self_, at); }
+  /// The epoch and global step before the orders behind `batch`, for steps of an epoch.
+  void upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps, position* found) const;
+  /// Stops before a step on so many ranks, and resumes from that state.
+  [[nodiscard]] resumed_place resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const;
+  /// The ordinals of an epoch in the order in which the shuffle_buffer gives them.
+  [[nodiscard]] std::vector<std::uint64_t> drawn(std::uint64_t epoch) const;
+
+  std::uint64_t positions = 0;  ///< of an epoch
+  std::uint64_t samples = 0;    ///< of the source
+  std::uint64_t steps = 0;      ///< of an epoch
+  cut mine;
+  std::vector<std::uint64_t> starts;  ///< where shards begin, and last the number of samples
+  bool repeats = false;               ///< whether samples may stand at several positions of an epoch
+  bool pads = false;                  ///< whether samples stand at some positions once more, to fill up
+  bool changes_epoch = false;         ///< whether an epoch may have samples of several epochs of the source
+  std::optional<position_buffer> buffer;  ///< the shuffle_buffer
+
+ private:
+  void* self_;
+  const functions* called_;
+  feed feed_;
+};
+
+/// The plan behind a `plan_view`; lives as long as its views do.
+template <class Plan>
+class viewed_plan {
+  using parts = plan_parts<Plan>;
+  using orders_type = sample_orders_of<Plan>;
+
+ public:
+  explicit viewed_plan(const Plan& p)
+      : orders_(make_sample_orders(p)), feed_(make_feed_facts(p, orders_)) {
+    if (const auto starts = p.source().starts()) starts_ = *starts;
+    samples_ = p.source().size();
+    if (starts_.size() < 2) starts_ = {0, samples_};
+    if constexpr (parts::has_cursor) {
+      const auto& stage = detail::at<parts::in::cursor>(p.stages());
+      buffer_ = position_buffer(stage.capacity, stage.seed);
+    }
+  }
+  viewed_plan(const viewed_plan&) = delete;
+  viewed_plan& operator=(const viewed_plan&) = delete;
+
+  [[nodiscard]] plan_view view() {
+    static constexpr plan_view::functions called{&bind, &positions, &look, &position_of, &sample_at};
+    plan_view made(this, called, feed_);
+    made.positions = orders_.size();
+    made.samples = samples_;
+    made.steps = feed_.steps_per_epoch();
+    made.mine = feed_.mine();
+    made.starts = starts_;
+    made.repeats = orders_type::repeats;
+    made.pads = orders_type::pads;
+    made.changes_epoch = orders_type::changes_epoch;
+    made.buffer = buffer_;
+    return made;
+  }
+
+ private:
+  static const viewed_plan& of(const void* self) { return *static_cast<const viewed_plan*>(self); }
+
+  static void bind(void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) {
+    auto& plan = *static_cast<viewed_plan*>(self);
+    plan.orders_.rebind(plan.binding_, epoch, first, last);
+  }
+  static void positions(const void* self, std::span<const std::uint64_t> ordinals, position* found,
+                        char* pads) {
+    const auto& bound = of(self).binding_;
+    for (std::size_t i = 0; i < ordinals.size(); ++i) found[i] = bound(ordinals[i]);
+    if (pads == nullptr) return;
+    for (std::size_t i = 0; i < ordinals.size(); ++i) pads[i] = bound.pads(ordinals[i]) ? 1 : 0;
+  }
+  static void look(const void* self, std::uint64_t epoch, std::span<const std::uint64_t> ordinals,
+                   position* found) {
+    typename orders_type::binding bound;
+    for (std::size_t i = 0; i < ordinals.size(); ++i) {
+      of(self).orders_.rebind(bound, epoch, ordinals[i], ordinals[i] + 1);
+      found[i] = bound(ordinals[i]);
+    }
+  }
+  static std::optional<position> position_of(const void* self, position sample) {
+    return of(self).orders_.position_of(sample);
+  }
+  static position sample_at(const void* self, position at) { return of(self).orders_.sample_at(at); }
+  orders_type orders_;
+  feed feed_;
+  typename orders_type::binding binding_;
+  std::uint64_t samples_ = 0;
+  std::vector<std::uint64_t> starts_;
+  std::optional<position_buffer> buffer_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/inspection/detail/plan_view.ipp>
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/inspection/ledger_proof.hpp>
+
+#include <penstock/run/bad/bad_slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The work of `prove_ledger`.
+class ledger_prover {
+  struct epoch_size {
+    std::uint64_t positions;
+    [[nodiscard]] std::uint64_t size() const noexcept { return positions; }
+  };
+
+ public:
+  ledger_prover(plan_view plan, std::uint64_t seed, const key_lookup& keys)
+      : plan_(std::move(plan)), keys_(keys), size_{plan_.positions}, draws_{&size_, seed} {}
+  ledger_prover(const ledger_prover&) = delete;
+  ledger_prover& operator=(const ledger_prover&) = delete;
+
+  ledger_proof result(std::span<const bad_entry> entries) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // in the order of positions
+    for (const bad_entry& one : entries) {
+      const auto [known, fresh] = first.try_emplace({one.epoch, one.index}, &one);
+      if (fresh) continue;
+      ++made_.again;
+      const auto &a = known->second->substitute, &b = one.substitute;
+      if (a.has_value() != b.has_value() || (a && a->index != b->index))
+        violation(one, {"it is named as ", done(*known->second), " and as ", done(one)});
+    }
+    for (const auto& [at, one] : first) look_at(*one);
+    // Whoever stands in was made from good bytes. A shape is good or bad in its batch only.
+    for (const auto& [at, one] : first)
+      if (one->substitute && one->substitute->source)
+        if (bad_.contains({at.first, *one->substitute->source}))
+          violation(*one, {"what stands in for it, at position ", one->substitute->index,
+                           ", is a bad sample itself"});
+    return std::move(made_);
+  }
+
+ private:
+  static std::string done(const bad_entry& one) {
+    return one.substitute ? text({"replaced by position ", one.substitute->index}) : "skipped";
+  }
+  void violation(const bad_entry& one, std::initializer_list<piece> what) {
+    if (made_.violations.size() < 100)
+      made_.violations.push_back(text({"epoch ", one.epoch, ", position ", one.index, ": ", text(what)}));
+  }
+  static void add(ledger_proof::counts& to, const bad_entry& one) {
+    ++(one.substitute ? to.replaced : to.skipped);
+  }
+
+  void look_at(const bad_entry& one) {
+    add(made_.all, one);
+    add(made_.by_rank[one.rank], one);
+    const auto sample = sample_of(one, one.index, one.source, one.key, "it");
+    if (!sample) return;
+    add(made_.by_shard[last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample->index)], one);
+    if (one.code != "shape") bad_.insert({one.epoch, sample->index});
+    if (!delivered(one.index))
+      violation(one, {"it is in no step of this plan, and cannot have been delivered"});
+    if (!one.substitute) return;
+    const bad_entry::substitute_place& other = *one.substitute;
+    if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
+    if (delivered(other.index)) ++made_.extra;
+    if (!drawn(one))
+      violation(one, {"position ", other.index,
+                      " is none of those that could stand in for it; is the plan's "
+                      "seed another?"});
+  }
+
+  /// The sample at a position; nothing where it is not this plan's, which is a violation.
+  std::optional<position> sample_of(const bad_entry& one, std::uint64_t index,
+                                    const std::optional<std::uint64_t>& source, std::string_view key,
+                                    std::string_view who) {
+    if (index >= plan_.positions) {
+      violation(one, {who, " is at position ", index, ", and an epoch has ", plan_.positions});
+      return std::nullopt;
+    }
+    position found;
+    plan_.look(one.epoch, {&index, 1}, &found);
+    if (source && *source != found.index) {
+      violation(one, {who, " is sample ", *source, " of the source, and in this plan sample ", found.index});
+      return std::nullopt;
+    }
+    if (keys_.find != nullptr) {
+      const std::string quoted = json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
+      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
+        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+        return std::nullopt;
+      }
+    }
+    return found;
+  }
+  static std::string unquoted(std::string_view quoted) {
+    const auto line = bad_entry_from(
+        text({"{\"rank\": 0, \"epoch\": 0, \"index\": 0, \"key\": ", quoted, ", \"done\": \"skipped\"}"}));
+    return line ? line->key : std::string();
+  }
+  /// Behind a shuffle_buffer it is not known which step a position comes to.
+  [[nodiscard]] bool delivered(std::uint64_t index) const {
+    return plan_.buffer || plan_.mine.slot_of(index).has_value();
+  }
+  [[nodiscard]] bool drawn(const bad_entry& one) const {
+    if (plan_.positions < 2) return false;
+    for (std::uint32_t j = 0; j < draws_.most; ++j)
+      if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
+    return false;
+  }
+
+  plan_view plan_;
+  key_lookup keys_;
+  epoch_size size_;
+  bad_is_replaced<epoch_size> draws_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
+  ledger_proof made_;
+};
+
+PENSTOCK_INLINE ledger_proof proof_of_ledger(plan_view plan, std::uint64_t seed, const key_lookup& keys,
+                                             std::span<const bad_entry> entries) {
+  return ledger_prover(std::move(plan), seed, keys).result(entries);
+}
+
+PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_naming& shards) {
+  const auto words = [](const ledger_proof::counts& c) {
+    return text({c.skipped, " skipped, ", c.replaced, " replaced"});
+  };
+  std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
+                             " samples that stood in were had in their own place too"});
+  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample once more"});
+  report += '\n';
+  for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});
+  for (const auto& [number, c] : p.by_shard)
+    append(report, {"shard ", shards.name(shards.who, number), ": ", words(c), '\n'});
+  for (const std::string& violation : p.violations) append(report, {"violation: ", violation, '\n'});
+  return report += p.holds() ? "the ledger holds\n" : "the ledger does not hold\n";
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::string to_string(const ledger_proof& p) {
+  return to_string(p, [](std::uint64_t number) { return number; });
+}
+
+}  // namespace penstock::inline v0_1

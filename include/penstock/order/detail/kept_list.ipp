@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/order/detail/kept_list.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/order/detail/places.hpp>
+
+#include <utility>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void packed_numbers::resize(std::uint64_t count) {
+  if (wide_)
+    eight_.resize(static_cast<std::size_t>(count));
+  else
+    four_.resize(static_cast<std::size_t>(count));
+}
+
+PENSTOCK_INLINE std::uint64_t packed_numbers::below(std::uint64_t first, std::uint64_t last,
+                                                    std::uint64_t x) const noexcept {
+  const std::uint64_t begin = first;
+  while (first < last) {
+    const std::uint64_t middle = first + (last - first) / 2;
+    if ((*this)[middle] < x)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return first - begin;
+}
+
+PENSTOCK_INLINE std::uint64_t kept_list::fingerprint() const noexcept {
+  class fingerprint h;
+  h.add(upstream_, kept_);
+  for (std::uint64_t i = 0; i < kept_;) {
+    const std::uint64_t begin = (*this)[i];
+    std::uint64_t n = 1;
+    if (runs_.empty())
+      while (i + n < kept_ && singles_[i + n] == begin + n) ++n;
+    else
+      n = length(static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i)));
+    h.add(begin, n);
+    i += n;
+  }
+  return h.value();
+}
+
+PENSTOCK_INLINE void kept_list::add(std::uint64_t begin, std::uint64_t end) {
+  if (runs_.empty() || runs_.back() + length(runs_.size() - 1) != begin) {
+    runs_.push_back(begin);
+    before_.push_back(kept_);
+  }
+  kept_ += end - begin;
+}
+
+PENSTOCK_INLINE void kept_list::choose_form() {
+  // A run takes 16 bytes, a position 4 or 8.
+  if (runs_.size() * 4 <= kept_) return;
+  singles_.resize(kept_);
+  std::uint64_t to = 0;
+  for (std::size_t r = 0; r < runs_.size(); ++r)
+    for (std::uint64_t i = runs_[r], n = length(r); n != 0; --n) singles_.set(to++, i++);
+  runs_ = {};
+  before_ = {};
+}
+
+PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, std::uint64_t dataset,
+                                  std::string_view what, std::string_view stage) {
+  check_finite(in, stage);
+  if (!in.places) {
+    throw error(
+        errc::argument,
+        {stage,
+         " needs to know which sample stands where, and behind shuffle, repeat, weighted, batch or mix "
+         "that changes from epoch to epoch; write ",
+         stage, " before it"})
+        .in_stage(stage);
+  }
+  if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {
+    throw error(errc::argument, {"the dataset is not the one that ", what,
+                                 " was made of (the fingerprints differ); make it again"})
+        .in_stage(stage);
+  }
+  if (values != in.places->samples()) {
+    throw error(errc::argument, {what, " has ", values, " values, and the dataset has ", in.places->samples(),
+                                 " samples; there must be one for each"})
+        .in_stage(stage);
+  }
+}
+
+PENSTOCK_INLINE kept_order::kept_order(const order_input& in, std::shared_ptr<const kept_list> samples)
+    : kept_(std::move(samples)) {
+  if (!in.places->as_stored() || in.size != kept_->upstream()) {
+    const kept_list& all = *kept_;
+    const source_places& places = *in.places;
+    kept_.reset(new const kept_list(
+        in.size, [&](std::uint64_t i) { return all.has(places(i)); }, [](std::uint64_t i) { return i + 1; }));
+  }
+  starts_ = starts_behind(in.starts, [this](std::uint64_t p) { return kept_->kept_before(p); });
+  places_ = places_behind(in.places, bound{0, kept_});
+}
+
+PENSTOCK_INLINE position_range kept_order::reach(position_range after) const noexcept {
+  return {{after.first.epoch, (*kept_)[after.first.index]}, {after.last.epoch, (*kept_)[after.last.index]}};
+}
+
+PENSTOCK_INLINE std::optional<position> kept_order::position_of(position upstream) const noexcept {
+  if (upstream.index >= kept_->upstream() || !kept_->has(upstream.index)) return std::nullopt;
+  return position{upstream.epoch, kept_->kept_before(upstream.index)};
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/folder_files.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE folder_walk::folder_walk(std::string root, std::vector<std::string> extensions)
+    : root_(std::move(root)), extensions_(std::move(extensions)) {
+  while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+  for (std::string& extension : extensions_) {
+    if (extension.starts_with('.')) extension.erase(0, 1);
+    for (char& c : extension) c = lower(c);
+  }
+}
+
+PENSTOCK_INLINE folder_files folder_walk::run() {
+  struct stat status {};
+  if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
+  if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
+  visit("", identity{status.st_dev, status.st_ino});
+  if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
+  return packed();
+}
+
+PENSTOCK_INLINE bool folder_walk::is_link(const std::string& path) noexcept {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+PENSTOCK_INLINE char folder_walk::lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+PENSTOCK_INLINE error folder_walk::failed(const char* what, const std::string& path) {
+  const int code = errno;
+  return error(errc::io, {"the folder or file cannot ", what, ": ", std::generic_category().message(code),
+                          code == ENOENT ? "; check the path" : ""})
+      .in_file(path);
+}
+
+PENSTOCK_INLINE bool folder_walk::wanted(std::string_view name) const {
+  if (extensions_.empty()) return true;
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  const std::string_view last = name.substr(dot + 1);
+  for (const std::string& extension : extensions_) {
+    std::size_t same = 0;
+    while (same < extension.size() && same < last.size() && lower(last[same]) == extension[same]) ++same;
+    if (same == extension.size() && same == last.size()) return true;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE std::string folder_walk::nothing() const {
+  std::string text = "there is no file below this folder";
+  for (std::size_t i = 0; i < extensions_.size(); ++i)
+    text += (i == 0 ? " that ends in ." : " or .") + extensions_[i];
+  return text + "; hidden ones are not looked at";
+}
+
+PENSTOCK_INLINE void folder_walk::visit(const std::string& relative, identity self) {
+  const std::string folder = root_ + "/" + relative;
+  const std::unique_ptr<DIR, closer> opened(::opendir(folder.c_str()));
+  if (!opened) throw failed("be opened", folder);
+  above_.push_back(self);
+  for (;;) {
+    errno = 0;
+    const dirent* const item = ::readdir(opened.get());
+    if (item == nullptr) {
+      if (errno != 0) throw failed("be read", folder);
+      break;
+    }
+    const std::string_view name = static_cast<const char*>(item->d_name);
+    if (!name.starts_with('.')) look(relative + std::string(name), name);
+  }
+  above_.pop_back();
+}
+
+PENSTOCK_INLINE void folder_walk::look(const std::string& path, std::string_view name) {
+  const std::string whole = root_ + "/" + path;
+  struct stat status {};
+  if (::stat(whole.c_str(), &status) != 0) {
+    if (!wanted(name)) return;  // a link to nowhere that nobody asked for
+    throw failed("be looked at", whole);
+  }
+  if (S_ISDIR(status.st_mode)) {
+    const identity there{status.st_dev, status.st_ino};
+    // a link that leads back up
+    if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
+    if (above_.size() == 1) classes_.push_back(path);
+    const bool linked = linked_;
+    linked_ = linked || is_link(whole);
+    if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
+      throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
+                                " ways; remove those that multiply each other"})
+          .in_file(whole);
+    visit(path + "/", there);
+    linked_ = linked;
+  } else if (S_ISREG(status.st_mode) && wanted(name)) {
+    found_.push_back({path, static_cast<std::uint64_t>(status.st_size)});
+  }
+}
+
+PENSTOCK_INLINE folder_files folder_walk::packed() {
+  std::sort(found_.begin(), found_.end(),
+            [](const entry& left, const entry& right) { return left.path < right.path; });
+  std::sort(classes_.begin(), classes_.end());
+  folder_files files;
+  files.sizes.reserve(found_.size());
+  files.labels.reserve(found_.size());
+  files.ends.reserve(found_.size() + 1);
+  penstock::fingerprint mark;
+  mark.add("directory", found_.size(), classes_.size());
+  for (const std::string& name : classes_) mark.add(name);
+  for (entry& one : found_) {
+    files.labels.push_back(label_of(one.path));
+    files.sizes.push_back(one.size);
+    files.bytes += one.size;
+    files.paths += one.path;
+    files.ends.push_back(files.paths.size());
+    mark.add(one.path, one.size);
+    one.path = std::string();
+  }
+  files.paths.shrink_to_fit();
+  files.fingerprint = mark.value();
+  files.root = std::move(root_);
+  files.classes = std::move(classes_);
+  return files;
+}
+
+PENSTOCK_INLINE std::int32_t folder_walk::label_of(const std::string& path) const {
+  if (classes_.empty()) return -1;
+  const std::size_t slash = path.find('/');
+  if (slash == std::string::npos)
+    throw error(errc::format,
+                "this file lies beside the folders of classes and has no class: move it away, or choose "
+                "extensions that it does not have")
+        .in_file(root_ + "/" + path);
+  const auto found =
+      std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
+  return static_cast<std::int32_t>(found - classes_.begin());
+}
+
+}  // namespace penstock::inline v0_1::detail

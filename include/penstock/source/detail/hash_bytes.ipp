@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/hash_bytes.hpp>
+
+#include <penstock/core/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
+  std::uint64_t hash = mix64(seed ^ bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t n = std::min<std::size_t>(8, bytes.size());
+    std::array<std::byte, 8> word{};
+    std::memcpy(word.data(), bytes.data(), n);
+    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
+    bytes = bytes.subspan(n);
+  }
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept {
+  std::uint64_t hash = mix64(seed ^ words.size_bytes());
+  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
+  constexpr std::size_t part = 1u << 20;
+  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
+  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
+}
+
+}  // namespace penstock::inline v0_1::detail

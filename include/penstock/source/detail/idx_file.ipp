@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/idx_file.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type wanted) {
+  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
+    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+  };
+  const bytes_view all = bytes.view();
+  const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
+  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
+    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
+  if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
+    throw fail("this is not an IDX file: it does not begin with two zeros", 0);
+  if (octet(2) != wanted.code) {
+    constexpr char hex[] = "0123456789abcdef";
+    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
+    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(wanted.code) +
+                   " was asked for; see idx<T>",
+               2);
+  }
+  const std::size_t rank = octet(3);
+  if (rank == 0 || rank > extents::max_rank)
+    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
+                   std::to_string(extents::max_rank) + " are supported",
+               3);
+  const std::size_t first = 4 + 4 * rank;
+  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
+  // saturates at what no file can hold: eight lengths of 32 bits may multiply to more than 64 bits
+  const auto times = [](std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 63;
+    return b != 0 && a > most / b ? most : a * b;
+  };
+  idx_file file;
+  file.rows = idx_number<std::uint32_t>(all.data() + 4);
+  std::uint64_t row_bytes = wanted.size;
+  for (std::size_t i = 1; i < rank; ++i) {
+    const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
+    file.row.push_back(length);
+    row_bytes = times(row_bytes, length);
+  }
+  const std::uint64_t expected = times(row_bytes, file.rows);
+  const std::uint64_t present = all.size() - first;
+  if (expected != present)
+    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
+                   ", but " + std::to_string(present) + " bytes follow it",
+               first);
+  file.first = first;
+  file.row_bytes = static_cast<std::size_t>(row_bytes);
+  file.bytes = std::move(bytes);
+  file.path = std::move(path);
+  return file;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_signature> signatures;  // by shard
+  std::vector<object_id> objects;            // by shard; none where shard `i` is object `i`
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; `errc::argument` where there is none.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` where a file is not the one that the plan saw.
+  void compare(session_view session, std::size_t shard) const;
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows of files, and the storage that has them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/known_files.ipp>
+#endif

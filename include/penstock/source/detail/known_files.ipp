@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/known_files.hpp>
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
+
+#include <algorithm>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  if (session.signature(object(shard)) != signatures[shard])
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  buffer room;
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
+  return hash_bytes(first, session.range(object, size - part, part, room));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

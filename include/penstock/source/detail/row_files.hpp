@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/detail/known_files.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Where the rows of a file are: an array of at least one length, and where its bytes begin; `described` is
+/// where the file says so.
+struct stored_rows {
+  extents shape;
+  std::uint64_t begin = 0;
+  std::uint64_t described = 0;
+  bool swapped = false;  // its byte order is not this machine's
+};
+
+/// How a format finds the rows of a file.
+struct row_finder {
+  const void* format;
+  stored_rows (*find)(const void* format, session_view session, object_id object, std::uint64_t size);
+  std::string_view what;  ///< what holds the rows, for messages
+  std::size_t item;       ///< bytes of a number
+};
+
+/// The files of an array that is cut along its first length, and where their rows are.
+struct row_files : known_files {
+  extents row;
+  std::uint64_t row_bytes = 0;
+  std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
+  std::vector<bool> swapped;          // by shard: whether its byte order is not this machine's
+
+  /// Finds the rows of each file. `wanted` is the shape of a row where the type knows it.
+  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
+
+ private:
+  // The number of rows.
+  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
+                    const row_finder& finder);
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/row_files.ipp>
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/manifest.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  std::shared_ptr<tables> made(new tables());
+  std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > most_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+  const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number :
+         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is no manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+}  // namespace penstock::inline v0_1

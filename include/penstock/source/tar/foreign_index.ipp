@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/tar/foreign_index.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/member_name.hpp>
+#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/tar/tar_header.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
+#include <penstock/source/tar/tar_walk.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
+PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
+  const std::size_t slash = shard.rfind('/');
+  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
+  return shard.substr(0, shard.find('.', from)) + ".idx";
+}
+PENSTOCK_INLINE std::string energon_path(const std::string& shard) { return shard + ".idx"; }
+
+// What an index says of a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  // empty where the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  // members of one line are a sample
+};
+
+[[noreturn]] PENSTOCK_INLINE void disagree(std::string text) { throw disagreement{std::move(text)}; }
+
+// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1)
+      disagree("announces " + std::to_string(samples) + " samples and has " + std::to_string(line_ - 1));
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree("has '" + std::string(digits.substr(0, 40)) + "' in line " + std::to_string(line_) +
+               " where a number should be");
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree("ends within line " + std::to_string(line_));
+      }
+      if (m.data % block_size != 0 || m.data == 0)
+        disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree("has a member in line " + std::to_string(line_) + " that ends at " + std::to_string(m.data) +
+                 " + " + std::to_string(m.size) + ", and the shard has " + std::to_string(shard_size_) +
+                 " bytes");
+      // with its header in between; so a shard bounds how many there are
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
+        disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree("has no member in line " + std::to_string(line_));
+  }
+
+  std::string_view rest_;
+  std::uint64_t shard_size_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
+class foreign_check {
+ public:
+  foreign_check(session_view session, object_id id, object_signature shard)
+      : session_(session), id_(id), shard_(shard) {}
+
+  [[nodiscard]] buffer dali(std::string_view text) {
+    const dali_lines lines(text, shard_.size);
+    if (lines.named()) {
+      by_names(lines.members());
+    } else {
+      by_headers(lines.members());
+    }
+    return builder_.finish(shard_);
+  }
+
+  // Where each sample begins, its first header included, and where the last one ends.
+  [[nodiscard]] buffer energon(bytes_view offsets) {
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
+    const std::uint64_t samples = offsets.size() / 8 - 1;
+    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+    std::uint64_t end = 0;
+    member_scan found(session_, id_, shard_.size);
+    for (member m; found.next(m);) {
+      const std::uint64_t before = builder_.met();
+      if (!belongs(m)) continue;
+      builder_.add(m);
+      end = m.data + m.size;
+      if (builder_.met() == before) continue;
+      if (before >= samples || offset(before) != m.header) {
+        disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
+                                    : "says that sample " + std::to_string(before) + " begins at " +
+                                          std::to_string(offset(before))) +
+                 ", and the shard has another one at " + std::to_string(m.header));
+      }
+    }
+    if (builder_.met() != samples) {
+      disagree("has " + std::to_string(samples) + " samples, and the shard has " +
+               std::to_string(builder_.met()));
+    }
+    if (offset(samples) < end || offset(samples) > shard_.size)
+      disagree("says that the samples end at " + std::to_string(offset(samples)) + ", and they end at " +
+               std::to_string(end));
+    return builder_.finish(shard_);
+  }
+
+ private:
+  [[nodiscard]] static bool belongs(const member& m) noexcept {
+    return !skipped_member(m.path) && split_member(m.path);
+  }
+  [[nodiscard]] static std::string in_line(const foreign_member& m) {
+    return " in line " + std::to_string(m.line);
+  }
+
+  // A line is a sample: members that WebDataset passes over are no part of it.
+  void add(const member& m, const foreign_member& said) {
+    const std::uint64_t before = builder_.met();
+    builder_.add(m);
+    const bool another = builder_.met() != before;
+    if (another == (said.line == line_)) {
+      disagree((another ? "has members of two samples" : "divides a sample into two, the second one") +
+               in_line(said));
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& members) {
+    std::size_t next = 0;
+    member_scan found(session_, id_, shard_.size);
+    for (member m; found.next(m);) {
+      const bool listed = next < members.size() && members[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        continue;
+      }
+      if (!listed || members[next].size != m.size) {
+        disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
+                 std::to_string(m.data) + (next < members.size() ? "," + in_line(members[next]) : ""));
+      }
+      add(m, members[next]);
+      ++next;
+    }
+    if (next < members.size())
+      disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader in(session_, id_, shard_.size);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree("calls '" + std::string(said.path) + "' a member '" + std::string(said.suffix) + "'" +
+                 in_line(said));
+      add(m, said);
+      kept.push_back(&said);
+    }
+    constexpr std::size_t places = 63;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // The header before a member's bytes. Its name may stand in a header of its own before it.
+  void check(header_reader& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - block_size, block_size);
+    bool good = block.size() == block_size && checksum_matches(block);
+    if (good) {
+      const auto stored = number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond what octal digits can say
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree("has '" + std::string(said.path) + "', " + std::to_string(said.size) + " bytes at " +
+               std::to_string(said.data) + "," + in_line(said) + ", and the shard does not have that there");
+    }
+  }
+
+  // Nothing that belongs to a sample stands before the first member or behind the last.
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    member_walk walk(walk_input::of(in));
+    member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first == kept.empty() || (first && found.data != kept.front()->data))
+      disagree(
+          std::string(first ? "does not have the first member of the shard, '" + std::string(found.path) + "'"
+                            : "has samples, and the shard has none"));
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + padded(kept.back()->size));
+    if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
+  }
+
+  session_view session_;
+  object_id id_;
+  object_signature shard_;
+  index_builder builder_;
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
+                                       std::string_view text) {
+  return foreign_check(session, id, shard).dali(text);
+}
+
+PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
+                                          bytes_view offsets) {
+  return foreign_check(session, id, shard).energon(offsets);
+}
+
+PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
+                                           index_policy policy) {
+  const bool dali = policy == index_policy::dali;
+  const std::string path = dali ? dali_path(shard) : energon_path(shard);
+  const std::string both =
+      std::string(dali ? "the DALI" : "the Energon") + " index " + path + " of the shard " + shard;
+  const object_signature signature = session.signature(id);
+  std::optional<buffer> bytes;
+  try {
+    // what is said of a member takes less than its headers in the shard, its name twice
+    bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
+  } catch (const error& e) {
+    throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                both + " cannot be used: " + std::string(e.message()))
+        .in_file(shard);
+  }
+  try {
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
+                : index_from_energon(session, id, signature, bytes->view());
+  } catch (const disagreement& d) {
+    throw error(errc::format, both + " " + d.text).in_file(shard);
+  } catch (error& e) {
+    e.in_file(shard);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/member_name.hpp>
+#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/tar/stream_sample.hpp>
+#include <penstock/source/tar/tar_walk.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The shards of a plan that are read forward.
+struct stream_shards {
+  stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular, std::string_view source);
+
+  std::vector<std::string> names;
+  std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+  std::uint64_t limit;                  // bytes in a sample
+  bool files;                           // whether they must not be pipes
+  std::string_view source_name;
+
+  [[nodiscard]] std::string describe() const;
+  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+};
+
+/// Reads the samples of shards one after another. Stays where it is: the walk refers to the input.
+class stream_reader {
+ public:
+  stream_reader(std::shared_ptr<stream_shards> set, unpacker_calls unpack)
+      : set_(std::move(set)), input_(unpack) {}
+  stream_reader(const stream_reader&) = delete;
+  stream_reader& operator=(const stream_reader&) = delete;
+
+  [[nodiscard]] bool next(stream_sample& e);
+  void rewind() noexcept;
+  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+  /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+  void seek(source_mark place);
+
+ private:
+  void open(const std::string& url);
+  void close() noexcept;
+  /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
+  /// the last sample is given.
+  bool find();
+  /// False at the end of the shard.
+  bool read_sample(stream_sample& e, const std::string& url);
+
+  std::shared_ptr<stream_shards> set_;
+  std::size_t shard_ = 0;
+  std::uint64_t given_ = 0;  // samples of the shard at hand
+  shard_stream input_;
+  member_walk walk_{walk_input::of(input_)};
+  member found_;
+  split_path parts_;  // of the member that was found, and is not taken yet
+  bool open_ = false;
+  bool pending_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tar/stream_reader.ipp>
+#endif

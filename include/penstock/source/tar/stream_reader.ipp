@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/tar/stream_reader.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular,
+                                             std::string_view source)
+    : names(std::move(given)), used(names.size()), limit(most), files(regular), source_name(source) {
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+}
+
+PENSTOCK_INLINE std::string stream_shards::describe() const {
+  return std::string(source_name) + "(" +
+         (names.size() == 1 ? names.front()
+                            : std::to_string(names.size()) + " shards from " + names.front()) +
+         ", read forward)";
+}
+
+PENSTOCK_INLINE std::uint64_t stream_shards::fingerprint() const {
+  penstock::fingerprint mark;
+  mark.add("webdataset_stream", names.size());
+  for (const std::string& name : names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
+  return mark.value();
+}
+
+PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
+  while (shard_ < set_->names.size()) {
+    const std::string& url = set_->names[shard_];
+    try {
+      if (!open_) open(url);
+      if (read_sample(e, url)) {
+        ++given_;
+        return true;
+      }
+    } catch (error& problem) {
+      shard_ = set_->names.size();
+      problem.in_file(url);
+      if (open_) problem.at_offset(input_.offset());
+      close();
+      throw;
+    }
+    ++shard_;
+    given_ = 0;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE void stream_reader::rewind() noexcept {
+  close();
+  shard_ = 0;
+  given_ = 0;
+}
+
+PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
+  rewind();
+  const std::uint64_t shards = set_->names.size();
+  if (place.shard > shards || (place.shard == shards && place.sample != 0))
+    throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
+  shard_ = static_cast<std::size_t>(place.shard);
+  for (stream_sample passed; given_ != place.sample;) {
+    if (next(passed) && shard_ == place.shard) continue;
+    throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                              " samples of which the state speaks; it was changed"})
+        .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+  }
+}
+
+PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
+  if (set_->files && shard_stream::is_pipe(url))
+    throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
+  input_.open(url, set_->used[shard_], set_->source_name);
+  walk_.restart();
+  open_ = true;
+}
+
+PENSTOCK_INLINE void stream_reader::close() noexcept {
+  input_.close();
+  open_ = pending_ = ended_ = false;
+}
+
+PENSTOCK_INLINE bool stream_reader::find() {
+  if (ended_) return false;
+  while (walk_.next(found_)) {
+    if (skipped_member(found_.path)) continue;
+    const auto parts = split_member(found_.path);
+    if (!parts) continue;
+    parts_ = *parts;
+    return true;
+  }
+  ended_ = true;
+  input_.drain();
+  return false;
+}
+
+PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::string& url) {
+  while (pending_ || find()) {
+    e.start(parts_.key, url);
+    do {
+      e.take(found_, parts_.suffix, set_->limit, input_, walk_);
+      pending_ = find();
+    } while (pending_ && parts_.key == e.key());
+    if (!e.bad()) return true;
+  }
+  close();
+  return false;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

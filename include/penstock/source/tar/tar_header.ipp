@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/tar/tar_header.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <system_error>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  std::int64_t plain = 8 * ' ';
+  std::int64_t with_sign = 8 * ' ';
+  for (std::size_t i = 0; i < block_size; ++i) {
+    if (i >= 148 && i < 156) continue;
+    plain += static_cast<unsigned char>(block[i]);
+    with_sign += static_cast<signed char>(block[i]);
+  }
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the longest may have ", longest_name});
+  text.assign(value);
+  known = true;
+}
+
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[static_cast<std::size_t>(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
+    }
+    const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
+    rest.remove_prefix(static_cast<std::size_t>(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
+    }
+    take(record.substr(0, equals), record.substr(equals + 1));
+  }
+}
+
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's way to leave holes out, and that of Solaris
+  if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+}
+
+PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+  };
+  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
+  if (starts({0x1f, 0x8b})) return "gzip";
+  if (starts({0x1f, 0x9d})) return "compress (.Z)";
+  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
+  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
+  return {};
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

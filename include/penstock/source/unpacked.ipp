@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/unpacked.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/output_file.hpp>
+#include <penstock/source/detail/parallel.hpp>
+#include <penstock/source/detail/unpacked_copy.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                          unpacker_calls unpack) {
+  const auto state_of = [&packed] {
+    const auto found = signature_of_file(packed);
+    if (found) return *found;
+    struct stat status {};
+    if (::stat(packed.c_str(), &status) != 0)
+      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
+    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
+  };
+  const object_signature before = state_of();
+  std::string copy = copy_path(packed, options.folder);
+  if (copy_is_current(copy, before)) return copy;
+
+  shard_stream input(unpack);
+  std::atomic<bool> unused{false};
+  input.open(packed, unused, "unpacked");
+  if (!input.packed()) return packed;
+  if (const int code = make_folders(folder_of(copy)); code != 0) {
+    throw error(errc::io,
+                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
+                 "; name another in unpacked_options::folder"})
+        .in_file(folder_of(copy));
+  }
+  const copy_turn turn(copy);
+  if (turn.current(before)) return copy;
+  turn.begin();
+  output_file output(copy);
+  buffer some(1_MiB);
+  try {
+    while (const std::size_t got = input.read(some.span())) {
+      if (got > options.limit - output.size()) {
+        throw error(errc::limit, {"the file unpacks to more than the limit of ", options.limit,
+                                  " bytes; raise unpacked_options::limit if it is meant to"})
+            .at_offset(options.limit);
+      }
+      output.write(some.view().first(got));
+    }
+  } catch (error& e) {
+    if (e.file().empty()) e.at_offset(input.offset());
+    throw;
+  }
+  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
+  turn.finish({before, output.commit()});
+  return copy;
+}
+
+PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                        const unpacked_options& options, unpack_one one) {
+  std::vector<std::string> copies(packed.size());
+  for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
+    try {
+      copies[i] = one(packed[i], options);
+    } catch (error& e) {
+      e.in_file(packed[i]);
+      throw;
+    }
+  });
+  return copies;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

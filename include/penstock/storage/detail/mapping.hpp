@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/sigbus_guard.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// The file was cut off or written to while it was mapped.
+[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
+
+/// A file that is mapped read-only, whole. `file` and `mapped_file` have one for each file.
+class mapping {
+ public:
+  /// Maps an open file that has this signature; errc::io where the system will not.
+  mapping(int opened, const object_signature& signature, const std::string& path, bool guarded);
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping();
+
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return signature_.size; }
+  [[nodiscard]] const object_signature& signature() const noexcept { return signature_; }
+
+  /// Throws where a page of the file was found to be lost.
+  void check_lost(const std::string& path) const {
+    if (const auto offset = guard_.lost()) [[unlikely]]
+      throw changed_while_mapped(path, *offset);
+  }
+  /// Asks the system to bring these bytes into memory.
+  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Tells the system how the file will be read: a value of `madvise`.
+  void advise(int advice) const noexcept;
+
+  /// The size of a page.
+  [[nodiscard]] static std::uint64_t page() noexcept;
+
+ private:
+  const std::byte* data_ = nullptr;
+  object_signature signature_;
+  sigbus_guard guard_;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/mapping.ipp>
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/mapped_file.hpp>
+
+#include <penstock/core/message.hpp>
+#include <penstock/storage/braces.hpp>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
+                                          mapped_file_options chosen)
+    : names(std::move(given)),
+      options(chosen),
+      mapped(std::make_unique<std::atomic<const mapping*>[]>(names->names.size())) {}
+PENSTOCK_INLINE mapped_file::state::~state() {
+  for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
+                                                     std::uint64_t size) const noexcept {
+  try {
+    get(id).will_need(offset, size);
+  } catch (...) {  // the read itself will say what is wrong
+  }
+}
+
+PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
+                                                 std::uint64_t size, const std::string& path) {
+  constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
+  if (size == 0) return;
+  const std::uint64_t begin = offset / mapping::page() * mapping::page();
+  while (::madvise(const_cast<std::byte*>(found.data()) + begin,
+                   static_cast<std::size_t>(offset - begin + size), populate_read) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
+    if (errno == EINVAL) {
+      throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
+    }
+    throw detail::files::failure("read", path, errno).at_offset(offset);
+  }
+  check_signature(found, path, offset);
+}
+PENSTOCK_INLINE void mapped_file::session::check_signature(const mapping& found, const std::string& path,
+                                                           std::uint64_t offset) {
+  struct stat now {};
+  if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature())
+    throw detail::files::changed_while_mapped(path, offset);
+}
+
+PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
+  if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
+  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
+  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
+  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::signature_of(opened.get(), path(id)),
+                                         path(id), state_->options.guarded);
+  if (state_->options.access != access_pattern::normal)
+    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+  const mapping* expected = nullptr;
+  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return *expected;
+  return *fresh.release();
+}
+
+PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
+    : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
+PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
+    : names_(new shared_names{std::move(paths), {}}), options_(options) {}
+
+PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
+  return session(std::make_shared<state>(names_, options_));
+}
+PENSTOCK_INLINE std::string mapped_file::describe() const {
+  return detail::text(
+      {"mapped_file(",
+       (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/memory_files.hpp>
+
+#include <penstock/core/message.hpp>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void memory_files::session::refuse(object_id id) {
+  throw error(errc::argument, {"there is no object ", id});
+}
+PENSTOCK_INLINE void memory_files::session::refuse(object_id id, std::uint64_t offset,
+                                                   std::uint64_t size) const {
+  throw error(errc::format, {"the object ends at ", content(id).size(), ", but ", size, " bytes were wanted"})
+      .in_file(table_->names[id])
+      .at_offset(offset);
+}
+
+PENSTOCK_INLINE memory_files& memory_files::add(std::string_view name, bytes_view bytes) & {
+  std::shared_ptr<buffer> copy(new buffer(bytes.size()));
+  if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
+  const bytes_view kept = copy->view();
+  insert(name, kept, std::move(copy));
+  return *this;
+}
+PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, bytes_view bytes) & {
+  insert(name, bytes, nullptr);
+  return *this;
+}
+
+PENSTOCK_INLINE std::string memory_files::describe() const {
+  return detail::text({"memory_files(", names().size(), " objects)"});
+}
+
+PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view bytes,
+                                          std::shared_ptr<const buffer> owner) {
+  for (const std::string& known : table_->names) {
+    if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
+  }
+  // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
+  std::shared_ptr<table> grown(new table(*table_));
+  grown->names.emplace_back(name);
+  grown->contents.push_back(bytes);
+  grown->owned.push_back(std::move(owner));
+  table_ = std::move(grown);
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+/// A session of any storage behind one type, for work that is done once per object: listing, scanning,
+/// checking and building indexes need no template over the storage.
+///
+///     std::uint64_t count_lines(session_view session, object_id id);      // in a source file, compiled once
+///     auto session = files.connect();
+///     const std::uint64_t lines = count_lines(session, 0);
+///
+/// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
+/// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
+/// session itself.
+/// Threads and errors: those of the session.
+class session_view {
+ public:
+  template <class S>
+    requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
+  session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return calls_->signature(session_, id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    calls_->read(session_, id, offset, into);
+  }
+  /// Whether the session shows its bytes in place.
+  [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
+  /// Bytes in place, of a session that has `views()`.
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    return calls_->view(session_, id, offset, size);
+  }
+  /// As `penstock::confirm`.
+  void confirm(object_id id) const { calls_->confirm(session_, id); }
+  /// A range: in place where the session has views, else read into `room`. Lives as long as both.
+  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
+    if (views()) return view(id, offset, size);
+    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    read(id, offset, room.span());
+    return room.view();
+  }
+
+ private:
+  struct calls {
+    std::uint64_t (*size)(const void*, object_id);
+    object_signature (*signature)(const void*, object_id);
+    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
+    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
+    void (*confirm)(const void*, object_id);
+  };
+
+  template <class S>
+  [[nodiscard]] static S& at(const void* session) noexcept {
+    return *static_cast<S*>(const_cast<void*>(session));
+  }
+  template <class S>
+  static bytes_view view_of(const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
+    return at<S>(session).view(id, offset, size);
+  }
+  template <class S>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
+               [](const void* session, object_id id) { return at<S>(session).signature(id); },
+               [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
+                 at<S>(session).read(id, offset, into);
+               },
+               nullptr, [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); }};
+    if constexpr (viewing_session<S>) made.view = &view_of<S>;
+    return made;
+  }
+  template <class S>
+  static constexpr calls calls_of = made_for<S>();
+
+  const void* session_;
+  const calls* calls_;
+};
+
+/// What a storage says of itself, for code that is no template over it. The names are the storage's own.
+struct storage_facts {
+  std::span<const std::string> names;
+  bool local = false;  ///< whether the names are paths; see `local_storage`
+};
+
+/// The facts of a storage, which must outlive them.
+template <storage Storage>
+[[nodiscard]] storage_facts facts_of(const Storage& where) {
+  return {where.names(), local_storage<Storage>};
+}
+
+}  // namespace penstock::inline v0_1

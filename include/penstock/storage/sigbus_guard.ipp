@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/sigbus_guard.hpp>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <mutex>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The guarded ranges of the process, and the handler that looks for a fault in them. One for the process;
+/// trivially destroyed, since a signal may come while it ends. The handler takes no lock and allocates
+/// nothing.
+class guarded_ranges {
+ public:
+  static guarded_ranges& of_process() noexcept { return process_; }
+
+  /// Takes a free range, and puts the handler in when it is the first one.
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
+    const std::scoped_lock lock(mutex_);
+    install();
+    guarded_range& found = free_range();
+    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
+    found.begin.store(begin, std::memory_order_release);
+    return found;
+  }
+
+ private:
+  struct block {
+    std::array<guarded_range, 256> ranges;
+    std::atomic<block*> next{nullptr};
+  };
+
+  /// Goes on from the block of the range that was found last, so that many guards are not all looked over for
+  /// each new one.
+  guarded_range& free_range() {
+    for (block* const begin = last_;;) {
+      for (guarded_range& one : last_->ranges) {
+        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
+      }
+      block* const next = last_->next.load(std::memory_order_relaxed);
+      last_ = next != nullptr ? next : &first_;
+      if (last_ == begin) break;
+    }
+    // Blocks stay: the handler may be in them.
+    auto* const fresh = new block;
+    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    first_.next.store(fresh, std::memory_order_release);
+    last_ = fresh;
+    return fresh->ranges.front();
+  }
+
+  void install() noexcept {
+    if (page_ != 0) return;
+    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    ::sigaction(SIGBUS, nullptr, &previous_);
+    struct sigaction ours {};
+    ours.sa_sigaction = &on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, nullptr);
+  }
+
+  static void on_signal(int number, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const bool fault = info->si_code > 0;  // else another process sent it
+    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+      process_.pass_on(number, info, context, fault);
+    errno = kept;
+  }
+
+  /// Puts zeros where the address is, to the end of its range: those pages are lost with it.
+  bool replace(std::uintptr_t address) noexcept {
+    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
+      for (guarded_range& one : at->ranges) {
+        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
+        if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was taken anew
+        const std::uintptr_t page = address / page_ * page_;
+        // Said before it is done: who reads zeros finds it said.
+        std::uintptr_t lowest = one.lost.load();
+        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
+        }
+        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+      }
+    }
+    return false;
+  }
+
+  /// What would have happened without us.
+  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
+    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
+      previous_.sa_sigaction(number, info, context);
+    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
+      ::sigaction(number, &previous_, nullptr);  // a fault is met again on return
+      if (!fault) (void)::raise(number);
+    } else if (previous_.sa_handler != SIG_IGN) {
+      previous_.sa_handler(number);
+    }
+  }
+
+  static guarded_ranges process_;
+
+  std::mutex mutex_;
+  std::uintptr_t page_ = 0;
+  struct sigaction previous_ {};
+  block first_;
+  block* last_ = &first_;  // with the range that was found last
+};
+
+PENSTOCK_INLINE constinit guarded_ranges guarded_ranges::process_{};
+
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
+  return guarded_ranges::of_process().add(begin, end);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

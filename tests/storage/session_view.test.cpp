@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include "support/catch.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <type_traits>
+
+using namespace penstock;
+
+namespace {
+
+/// Counts what it is asked; its bytes are their offsets.
+struct counting_session {
+  static constexpr bool views = false;
+  mutable int read_calls = 0;
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return 100 + id; }
+  [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 7}; }
+  void read(object_id, std::uint64_t offset, mutable_bytes into) const {
+    ++read_calls;
+    for (std::byte& b : into) b = static_cast<std::byte>(offset++);
+  }
+  template <class Done>
+  void read_many(std::span<const read_request> requests, Done&& done) const {
+    for (std::size_t i = 0; i < requests.size(); ++i) done(i, std::exception_ptr{});
+  }
+  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+  void confirm(object_id) const { throw error(errc::io, "the bytes were lost"); }
+};
+
+std::uint64_t size_of_first(session_view session) { return session.size(0); }
+
+}  // namespace
+
+static_assert(std::is_trivially_copyable_v<session_view> && sizeof(session_view) == 2 * sizeof(void*));
+static_assert(!std::is_constructible_v<session_view, counting_session>, "a temporary would not outlive it");
+static_assert(!std::is_constructible_v<session_view, std::string&>, "only sessions can be seen");
+
+TEST_CASE("session_view: calls arrive at the session") {
+  counting_session session;
+  const session_view seen(session);
+  CHECK(seen.size(3) == 103);
+  CHECK(seen.signature(1) == object_signature{101, 7});
+  CHECK_FALSE(seen.views());
+  buffer room;
+  const bytes_view range = seen.range(0, 5, 3, room);
+  CHECK(range.data() == room.data());
+  CHECK((range.size() == 3 && range[0] == std::byte{5} && range[2] == std::byte{7}));
+  CHECK(session.read_calls == 1);
+  CHECK(size_of_first(session) == 100);
+}
+
+TEST_CASE("session_view: confirm throws what the session throws") {
+  counting_session session;
+  CHECK_THROWS_AS(session_view(session).confirm(0), error);
+}
+
+TEST_CASE("session_view: a session with views shows its bytes in place") {
+  const std::string text = "abcdef";
+  const auto files = memory_files().add_view("a", bytes_of(text));
+  const auto session = files.connect();  // const sessions can be seen, too
+  const session_view seen(session);
+  CHECK(seen.views());
+  CHECK(static_cast<const void*>(seen.view(0, 2, 3).data()) == text.data() + 2);
+  buffer room;
+  CHECK(static_cast<const void*>(seen.range(0, 1, 5, room).data()) == text.data() + 1);
+  CHECK(room.size() == 0);
+  seen.confirm(0);
+  CHECK_THROWS_AS(seen.view(0, 5, 2), error);
+}
+
+TEST_CASE("session_view: copies see the same session") {
+  counting_session session;
+  session_view seen(session);
+  session_view copy(seen);
+  copy.read(0, 0, {});
+  seen = copy;
+  seen.read(0, 0, {});
+  CHECK(session.read_calls == 2);
+}
+
+TEST_CASE("facts_of: names, and whether they are paths") {
+  const file local({"a.tar", "b.tar"});
+  const storage_facts facts = facts_of(local);
+  CHECK(facts.local);
+  CHECK((facts.names.size() == 2 && facts.names[1] == "b.tar" && facts.names.data() == local.names().data()));
+  const auto memory = memory_files().add("x", "1");
+  CHECK_FALSE(facts_of(memory).local);
+}
