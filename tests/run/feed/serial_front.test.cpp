@@ -2,6 +2,7 @@
 
 #include <penstock/run/feed/serial_front.hpp>
 
+#include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 
@@ -34,7 +35,8 @@ struct counting_front {
 
 TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, whoever comes first") {
   for (int round = 0; round < 50; ++round) {
-    ps::ring ring(4, 1, 0);
+    ps::ring own(4, 1, 0);
+    const ps::stop_view ring(own.stop_flag());
     ps::serial_front<counting_front, int> front(counting_front{0, 10}, 4);
     std::vector<std::vector<int>> got(6);
     std::vector<std::jthread> threads;
@@ -44,7 +46,7 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
           std::uint64_t count = 0;
           bool ended = false;
           const auto* items = front.pull(
-              mine, 0, 3, false, ring.stop_state(), count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+              mine, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
           if (items != nullptr)
             got[mine].assign(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(count));
         }
@@ -55,33 +57,33 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
 }
 
 TEST_CASE("run/serial_front: a failing source ends it after the samples before, another epoch begins anew") {
-  ps::ring ring(2, 1, 0);
+  ps::ring own(2, 1, 0);
+  const ps::stop_view ring(own.stop_flag());
   ps::serial_front<counting_front, int> front(counting_front{0, 10, 4}, 2);
   std::uint64_t count = 0, failed_after = 99;
   bool ended = false;
   const auto failed = [&](std::uint64_t n) { failed_after = n; };
-  REQUIRE(front.pull(0, 0, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {}) !=
-          nullptr);
+  REQUIRE(front.pull(0, 0, 3, false, ring, count, ended, failed, [](std::uint64_t) {}) != nullptr);
   CHECK(count == 3);
-  CHECK(front.pull(1, 0, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {}) != nullptr);
+  CHECK(front.pull(1, 0, 3, false, ring, count, ended, failed, [](std::uint64_t) {}) != nullptr);
   CHECK(failed_after == 1);
   CHECK(ended);
-  const auto* items =
-      front.pull(2, 1, 3, false, ring.stop_state(), count, ended, failed, [](std::uint64_t) {});
+  const auto* items = front.pull(2, 1, 3, false, ring, count, ended, failed, [](std::uint64_t) {});
   CHECK((*items)[0] == 1000);
 }
 
 TEST_CASE("run/serial_front: stop ends the wait for a turn") {
-  ps::ring ring(2, 1, 0);
+  ps::ring own(2, 1, 0);
+  const ps::stop_view ring(own.stop_flag());
   ps::serial_front<counting_front, int> front(counting_front{0, 10}, 2);
   const std::vector<int>* got = nullptr;
   std::jthread waiting([&] {
     std::uint64_t count = 0;
     bool ended = false;
     got = front.pull(
-        1, 0, 3, false, ring.stop_state(), count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
+        1, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
   });
-  ring.stop();
+  own.stop();
   front.stop();
   waiting.join();
   CHECK(got == nullptr);
