@@ -33,8 +33,8 @@
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/feed/serial_front.hpp>
-#include <penstock/run/hand_out/chunk_core.hpp>
-#include <penstock/run/hand_out/core_base.hpp>
-#include <penstock/run/hand_out/direct_core.hpp>
+#include <penstock/run/hand_out/consumer_place.hpp>
+#include <penstock/run/hand_out/hand_out.hpp>
+#include <penstock/run/hand_out/hand_out_shell.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>

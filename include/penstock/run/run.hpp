@@ -6,8 +6,7 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/run/block/whole.hpp>
 #include <penstock/run/detail/opening.hpp>
-#include <penstock/run/hand_out/chunk_core.hpp>
-#include <penstock/run/hand_out/direct_core.hpp>
+#include <penstock/run/hand_out/hand_out.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>
@@ -71,7 +70,7 @@ struct row_of_plan<Plan, false> {
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
-  using core_type = std::conditional_t<parts::direct, direct_core<Plan>, chunk_core<Plan>>;
+  using core_type = hand_out<Plan>;
   using row_type = typename detail::row_of_plan<Plan>::type;
 
  public:

@@ -2,6 +2,7 @@
 
 #include <penstock/run/feed/serial_front.hpp>
 
+#include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 
@@ -34,7 +35,8 @@ struct counting_front {
 
 TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, whoever comes first") {
   for (int round = 0; round < 50; ++round) {
-    ps::ring ring(4, 1, 0);
+    ps::ring own(4, 1, 0);
+    const ps::stop_view ring(own.stop_flag());
     ps::serial_front<counting_front, int> front(counting_front{0, 10}, 4);
     std::vector<std::vector<int>> got(6);
     std::vector<std::jthread> threads;
@@ -55,7 +57,8 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
 }
 
 TEST_CASE("run/serial_front: a failing source ends it after the samples before, another epoch begins anew") {
-  ps::ring ring(2, 1, 0);
+  ps::ring own(2, 1, 0);
+  const ps::stop_view ring(own.stop_flag());
   ps::serial_front<counting_front, int> front(counting_front{0, 10, 4}, 2);
   std::uint64_t count = 0, failed_after = 99;
   bool ended = false;
@@ -70,7 +73,8 @@ TEST_CASE("run/serial_front: a failing source ends it after the samples before, 
 }
 
 TEST_CASE("run/serial_front: stop ends the wait for a turn") {
-  ps::ring ring(2, 1, 0);
+  ps::ring own(2, 1, 0);
+  const ps::stop_view ring(own.stop_flag());
   ps::serial_front<counting_front, int> front(counting_front{0, 10}, 2);
   const std::vector<int>* got = nullptr;
   std::jthread waiting([&] {
@@ -79,7 +83,7 @@ TEST_CASE("run/serial_front: stop ends the wait for a turn") {
     got = front.pull(
         1, 0, 3, false, ring, count, ended, [](std::uint64_t) {}, [](std::uint64_t) {});
   });
-  ring.stop();
+  own.stop();
   front.stop();
   waiting.join();
   CHECK(got == nullptr);

@@ -163,7 +163,7 @@ class batch_handle {
   }
 
  private:
-  [[nodiscard]] Core& core() const { return *static_cast<Core*>(block_->owner.get()); }
+  [[nodiscard]] Core& core() const { return Core::of(*block_); }
 
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;

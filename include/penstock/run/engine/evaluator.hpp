@@ -21,12 +21,12 @@ namespace penstock::inline v0_1 {
 /// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
 /// block's columns.
 ///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
+/// `Plain` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 /// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
 /// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Plain, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -307,10 +307,10 @@ class evaluator {
       try {
         if (times && rows.slot < last) one(timed{});
         while (rows.slot < last && !ring_.stopped()) {
-          if constexpr (Light && Rows::one_each) {
+          if constexpr (Plain && Rows::one_each) {
             const std::uint64_t count = std::min(last - rows.slot, counts.run);
             counts.begin_run(index_of(rows.slot), count);
-            write_light(rows, part, rows.slot + count, bring);
+            write_plain(rows, part, rows.slot + count, bring);
           } else {
             one(untimed{});
           }
@@ -329,7 +329,7 @@ class evaluator {
   /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
   /// where the loop has come to, also when something is thrown.
   template <class Rows, class Bring>
-  void write_light(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
+  void write_plain(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;
     worker& w = rows.w;
     const step_view view = part.view;

@@ -23,41 +23,41 @@
 namespace penstock::inline v0_1 {
 
 /// The next number of those that a front saved.
-[[nodiscard]] inline std::uint64_t take_place(std::span<const std::uint64_t>& places) {
-  if (places.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
-  const std::uint64_t place = places.front();
-  places = places.subspan(1);
-  return place;
+[[nodiscard]] inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
+  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t mark = marks.front();
+  marks = marks.subspan(1);
+  return mark;
 }
 
 /// A front, or a reader, that can say where it stands and go there.
 template <class T>
-concept saving_front = requires(const T& front, std::vector<std::uint64_t>& places) { front.save(places); };
+concept saving_front = requires(const T& front, std::vector<std::uint64_t>& marks) { front.save(marks); };
 /// A reader that can.
 template <class T>
 concept marking_reader = requires(const T& reader) { reader.mark(); };
 
 /// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
-/// end. `save(places)` appends where it stands, `load(epoch, places)` takes as many away and goes there.
+/// end. `save(marks)` appends where it stands, `load(epoch, marks)` takes as many away and goes there.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires marking_reader<Reader>
   {
     const source_mark at = reader_.mark();
-    places.push_back(at.shard);
-    places.push_back(at.sample);
+    marks.push_back(at.shard);
+    marks.push_back(at.sample);
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires marking_reader<Reader>
   {
     source_mark there;
-    there.shard = take_place(places);
-    there.sample = take_place(places);
+    there.shard = take_mark(marks);
+    there.sample = take_mark(marks);
     reader_.seek(epoch, there);
   }
 
@@ -83,17 +83,17 @@ class selected_front {
     }
   }
 
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    up_.save(places);
-    places.push_back(which_.mark_at(number_));
+    up_.save(marks);
+    marks.push_back(which_.mark_at(number_));
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
   {
-    up_.load(epoch, places);
-    number_ = which_.number_at(take_place(places));
+    up_.load(epoch, marks);
+    number_ = which_.number_at(take_mark(marks));
   }
 
  private:
@@ -127,20 +127,20 @@ class repeat_front {
     return false;
   }
 
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    places.push_back(round_);
-    places.push_back(empty_ ? 1 : 0);
-    up_.save(places);
+    marks.push_back(round_);
+    marks.push_back(empty_ ? 1 : 0);
+    up_.save(marks);
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
   {
     first_ = times_ ? epoch * *times_ : 0;
-    round_ = take_place(places);
-    empty_ = take_place(places) != 0;
-    up_.load(first_ + round_, places);
+    round_ = take_mark(marks);
+    empty_ = take_mark(marks) != 0;
+    up_.load(first_ + round_, marks);
   }
 
  private:
@@ -174,10 +174,10 @@ class buffer_front {
         ended_ = true;
     }
     if (size_ == 0) return false;
-    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
-    std::swap(item, held_[place]);
-    if (!ended_ && !up_.next(held_[place])) ended_ = true;
-    if (ended_) std::swap(held_[place], held_[--size_]);
+    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    std::swap(item, held_[drawn]);
+    if (!ended_ && !up_.next(held_[drawn])) ended_ = true;
+    if (ended_) std::swap(held_[drawn], held_[--size_]);
     return true;
   }
 

@@ -44,12 +44,12 @@ class position_buffer {
 
   /// The next ordinal; there must be one.
   std::uint64_t next() {
-    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
-    const std::uint64_t out = held_[place];
+    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const std::uint64_t out = held_[drawn];
     if (taken_ < size_) {
-      held_[place] = taken_++;
+      held_[drawn] = taken_++;
     } else {
-      held_[place] = held_.back();
+      held_[drawn] = held_.back();
       held_.pop_back();
     }
     return out;

@@ -28,8 +28,8 @@ class serial_front {
 
   /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
   /// front said that it stood.
-  void restart(std::span<const std::uint64_t> places = {}) {
-    begin_at_.assign(places.begin(), places.end());
+  void restart(std::span<const std::uint64_t> marks = {}) {
+    begin_at_.assign(marks.begin(), marks.end());
     epoch_ = no_epoch;
   }
   /// Lets all who wait go, for good; the ring has been stopped before.
@@ -39,10 +39,9 @@ class serial_front {
   }
 
   /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
-  /// the run was stopped. `failed(n)`
-  /// `after` is where the front stands then, where it can be resumed. `failed(n)`
-  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
-  /// its turn to come.
+  /// the run was stopped. `after` is where the front stands then, where it can be resumed. `failed(n)` is
+  /// called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its
+  /// turn to come.
   template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
@@ -97,8 +96,8 @@ class serial_front {
   void go_to(std::uint64_t epoch) {
     if constexpr (saves) {
       if (!begin_at_.empty()) {
-        const std::vector<std::uint64_t> places = std::exchange(begin_at_, {});
-        std::span<const std::uint64_t> rest = places;
+        const std::vector<std::uint64_t> marks = std::exchange(begin_at_, {});
+        std::span<const std::uint64_t> rest = marks;
         front_.load(epoch, rest);
         if (!rest.empty())
           throw error(errc::state, "the state has too many places of the source; it was edited");

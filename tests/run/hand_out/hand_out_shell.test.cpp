@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/hand_out/direct_core.hpp>
+#include <penstock/run/hand_out/hand_out_shell.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
@@ -32,7 +32,7 @@
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/direct_core: after every batch, for every stage") {
+TEST_CASE("run/hand_out_shell: after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("plain") { check_all_stops(source | ps::batch(4)); }
@@ -58,7 +58,7 @@ TEST_CASE("run/direct_core: after every batch, for every stage") {
   SECTION("steps") { check_all_stops(source | ps::shuffle(2) | ps::batch(8) | ps::steps(9)); }
 }
 
-TEST_CASE("run/direct_core: elastic plans go on with another number of ranks") {
+TEST_CASE("run/hand_out_shell: elastic plans with batches in place go on with another number of ranks") {
   const penstock_test::deadline guard("elastic");
   const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
@@ -76,4 +76,59 @@ TEST_CASE("run/direct_core: elastic plans go on with another number of ranks") {
       }
     }
   }
+}
+
+TEST_CASE("run/hand_out_shell: elastic plans with a filter go on with another number of ranks") {
+  const penstock_test::deadline guard("elastic");
+  const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
+  for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
+    for (const std::uint64_t after : {1u, 2u, 6u}) {
+      for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
+        INFO(before << " ranks to " << after << " after step " << stop);
+        check_elastic(
+            [&](std::uint64_t rank, std::uint64_t world, std::uint64_t b) {
+              return source | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::batch(b) | ps::steps(7);
+            },
+            12, before, after, stop);
+      }
+    }
+  }
+}
+
+TEST_CASE("run/hand_out_shell: a loop over rows goes on with another number of ranks") {
+  const penstock_test::deadline guard("elastic rows");
+  const auto check = [](auto make) {
+    for (const std::uint64_t before : {2u, 3u}) {
+      for (const std::uint64_t after : {1u, 2u, 4u}) {
+        for (const std::size_t stop : {0u, 4u, 7u}) {
+          numbers all;
+          std::string left;
+          for (std::uint64_t rank = 0; rank < before; ++rank) {
+            const trace whole = follow(make(rank, before) | ps::workers(1), 1, true);
+            for (std::size_t i = 0; i <= stop; ++i) all.push_back(whole.elements[i][0]);
+            left = whole.states[stop];
+          }
+          for (std::uint64_t rank = 0; rank < after; ++rank)
+            for (const numbers& row :
+                 follow(make(rank, after), 1, false, ps::state_from_string(left)).elements)
+              all.push_back(row[0]);
+          numbers wanted;
+          for (const numbers& row : follow(make(0, 1), 1, false).elements) wanted.push_back(row[0]);
+          std::sort(all.begin(), all.end());
+          std::sort(wanted.begin(), wanted.end());
+          CHECK(all == wanted);
+        }
+      }
+    }
+  };
+  const auto source = ps::generated(60, identity) | ps::map(noisy);
+  check([&](std::uint64_t rank, std::uint64_t world) {
+    return source | ps::shuffle(4) | ps::shard(rank, world);
+  });
+  check([&](std::uint64_t rank, std::uint64_t world) {
+    return source | ps::shuffle_buffer(6) | ps::shard(rank, world);
+  });
+  check([&](std::uint64_t rank, std::uint64_t world) {
+    return source | ps::filter([](std::uint64_t x) { return x / 1000 % 2 == 0; }) | ps::shard(rank, world);
+  });
 }

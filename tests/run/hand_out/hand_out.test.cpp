@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/hand_out/chunk_core.hpp>
+#include <penstock/run/hand_out/hand_out.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
@@ -87,7 +87,7 @@ batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::ui
 
 }  // namespace
 
-TEST_CASE("run/chunk_core: filtered batches are those of the naive loop") {
+TEST_CASE("run/hand_out: filtered batches are those of the naive loop") {
   const penstock_test::deadline guard("filter");
   for (const std::uint64_t n : {0u, 1u, 2u, 60u, 301u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -108,7 +108,7 @@ TEST_CASE("run/chunk_core: filtered batches are those of the naive loop") {
   }
 }
 
-TEST_CASE("run/chunk_core: unbatch makes rows of rows, in order") {
+TEST_CASE("run/hand_out: unbatch makes rows of rows, in order") {
   const penstock_test::deadline guard("unbatch");
   for (const std::uint64_t n : {0u, 1u, 100u, 400u}) {
     const numbers rows = unfolded(shuffled(n, 5, 0)), rows1 = unfolded(shuffled(n, 5, 1));
@@ -137,7 +137,7 @@ TEST_CASE("run/chunk_core: unbatch makes rows of rows, in order") {
   }
 }
 
-TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
+TEST_CASE("run/hand_out: take and skip after a filter and after batch") {
   const penstock_test::deadline guard("take and skip after filter");
   const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), one_in_three); };
   const auto source =
@@ -166,7 +166,7 @@ TEST_CASE("run/chunk_core: take and skip after a filter and after batch") {
   CHECK(read_plan(source | ps::batch(6) | ps::take(0), 2) == std::vector<batches>(2));
 }
 
-TEST_CASE("run/chunk_core: steps(n) goes on through passes, batches straddle them") {
+TEST_CASE("run/hand_out: steps(n) goes on through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
       ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
@@ -192,7 +192,7 @@ TEST_CASE("run/chunk_core: steps(n) goes on through passes, batches straddle the
 }
 
 TEST_CASE(
-    "run/chunk_core: a filter before shard deals survivors to the ranks; the steps are those of any number "
+    "run/hand_out: a filter before shard deals survivors to the ranks; the steps are those of any number "
     "of ranks") {
   const penstock_test::deadline guard("filter before shard");
   const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), one_in_three); };
@@ -220,7 +220,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("run/chunk_core: a filter after shard chooses among this rank's; steps makes the ranks equal") {
+TEST_CASE("run/hand_out: a filter after shard chooses among this rank's; steps makes the ranks equal") {
   const penstock_test::deadline guard("filter after shard");
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
@@ -238,7 +238,7 @@ TEST_CASE("run/chunk_core: a filter after shard chooses among this rank's; steps
   }
 }
 
-TEST_CASE("run/chunk_core: a pass that gives this rank nothing is an error, not a search without end") {
+TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not a search without end") {
   const penstock_test::deadline guard("nothing in a pass");
   const auto source = ps::generated(50, itself);
   const auto none = source | ps::filter([](std::uint64_t) { return false; }) | ps::batch(2) | ps::steps(2);
@@ -250,7 +250,7 @@ TEST_CASE("run/chunk_core: a pass that gives this rank nothing is an error, not 
   CHECK(read_plan(one, 1)[0] == batches(2, numbers(2, 7)));  // every other pass is ours
 }
 
-TEST_CASE("run/chunk_core: forward sources") {
+TEST_CASE("run/hand_out: forward sources") {
   const penstock_test::deadline guard("forward");
   const auto epoch_of = [](std::uint64_t n, std::uint64_t epoch) {
     numbers all;
@@ -303,7 +303,7 @@ TEST_CASE("run/chunk_core: forward sources") {
   CHECK(read_plan(indexed, 1) == read_plan(forward | ps::workers(3), 1));
 }
 
-TEST_CASE("run/chunk_core: rows of a loop without batches") {
+TEST_CASE("run/hand_out: rows of a loop without batches") {
   const penstock_test::deadline guard("rows");
   on_each_setting(ps::generated(70, itself) | ps::shuffle(1) | ps::map(slowly{}),
                   [&](const auto& plan, const std::string& setting) {
@@ -317,7 +317,7 @@ TEST_CASE("run/chunk_core: rows of a loop without batches") {
   CHECK(truths == std::vector<bool>{true, false, true, false, true});
 }
 
-TEST_CASE("run/chunk_core: holding every chunk is an error, and nothing is lost by it") {
+TEST_CASE("run/hand_out: holding every chunk is an error, and nothing is lost by it") {
   const penstock_test::deadline guard("holding all");
   const auto plan = ps::generated(100'000, itself) | ps::filter([](std::uint64_t) { return true; }) |
                     ps::batch(3000) | ps::workers(2) | ps::prefetch(1);
@@ -371,7 +371,7 @@ struct stingy {
 
 }  // namespace
 
-TEST_CASE("run/chunk_core: memory that a batch does not get is one error, and the next call begins anew") {
+TEST_CASE("run/hand_out: memory that a batch does not get is one error, and the next call begins anew") {
   const penstock_test::deadline guard("memory");
   const std::uint64_t size = GENERATE(std::uint64_t{512}, std::uint64_t{150'000});
   bool all = false;

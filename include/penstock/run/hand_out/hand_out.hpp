@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/order/tail.hpp>
+#include <penstock/run/bad/bad_tally.hpp>
+#include <penstock/run/block/batch_handle.hpp>
+#include <penstock/run/block/whole.hpp>
+#include <penstock/run/engine/engine.hpp>
+#include <penstock/run/feed/selection.hpp>
+#include <penstock/run/hand_out/hand_out_shell.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a hand-out has before its shell: the engine, and what counts bad samples.
+template <class Plan>
+struct hand_out_basis {
+  using engine_type = penstock::engine<Plan>;
+
+  hand_out_basis(const Plan& p, const run_options& options, const std::stop_token& token)
+      : engine(p, options, token), tally(p, engine.leading().samples_per_epoch()) {}
+
+  engine_type engine;
+  [[no_unique_address]] bad_tally<Plan> tally;
+};
+
+/// What the shell of a hand-out is told of a plan.
+template <class Plan>
+hand_out_setup hand_out_setup_of(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  const world part = world_of(p);
+  hand_out_setup made;
+  made.in_place = parts::direct;
+  made.forward = parts::forward;
+  made.has_steps = in::template has<steps_tag>;
+  made.pieces = plain_plan<Plan> && !engine<Plan>::session_type::copies;
+  made.rules.ranks = part.size;
+  made.rules.rank = part.rank;
+  made.rules.batched = parts::batched;
+  made.rules.deals = parts::decided && !parts::shard_before_decider;
+  made.rules.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  if constexpr (parts::decided) made.rules.rows = select_between<in::decider, in::batch>(p.stages());
+  if constexpr (parts::batched && !parts::direct) {
+    made.steps = select_between<in::batch, in::count>(p.stages());
+    const auto& batch = at<in::batch>(p.stages());
+    made.rules.global = batch.global_size(part.size);
+    made.rules.rows.deal_in_steps_of(made.rules.global);
+    made.batch_size = batch.dealt_size(part.rank, part.size);
+    made.at_end = batch.at_end;
+  }
+  return made;
+}
+
+}  // namespace detail
+
+/// What a run owns and hands out: batches, or the rows of a loop without batches.
+///
+/// Batches that are known before anything is evaluated are written in place. Behind deciders and over forward
+/// sources they are gathered: a batch of numbers that lies within one chunk is handed out as it is; others
+/// are copied, row by row of each column. Only there is anything gathered.
+template <class Plan>
+class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
+  using basis = detail::hand_out_basis<Plan>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using plan_type = Plan;
+  using engine_type = typename basis::engine_type;
+  using block_type = typename engine_type::block_type;
+  using batch_type = batch_handle<hand_out>;
+  using basis::engine;
+
+  hand_out(const Plan& p, const run_options& options, const std::stop_token& token)
+      : basis(p, options, token),
+        hand_out_shell(engine, tally_of(this->tally), calls, this, detail::hand_out_setup_of(p),
+                       engine_type::destroy_block) {
+    if constexpr (parts::batched && !parts::direct) check_steps();
+  }
+
+  /// The hand-out that holds a block.
+  [[nodiscard]] static hand_out& of(const block& b) noexcept {
+    return static_cast<hand_out&>(*static_cast<hand_out_shell*>(b.owner.get()));
+  }
+  /// Takes back a batch that the consumer is done with, in the consumer's thread.
+  void take_back(batch_type& b) noexcept { hand_out_shell::take_back(b.forget()); }
+
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    if constexpr (parts::direct) {
+      const batch_part* const part = next_part(epoch);
+      return part == nullptr ? batch_type() : counted(*block_, *part);
+    } else {
+      batch_part part;
+      while (this->epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+        const std::uint64_t number = place_.number();
+        block* b = take_piece(epoch, part);
+        if (b == nullptr) b = gather(epoch, part);
+        if (b == nullptr) return {};
+        part.delivered = {epoch, number};
+        part.global = part.valid;
+        if (this->epoch() == epoch) place_.count_to(number + 1);
+        commit();
+        if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, part);
+        (void)batch_type(&own(*b), part);  // a skip after batch leaves it out
+      }
+      return {};
+    }
+  }
+
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
+  /// end.
+  auto* next_row(std::uint64_t epoch)
+    requires(!parts::batched)
+  {
+    using row_type = whole<typename parts::element>;
+    if (engine.stopped() || !find_row(epoch)) {
+      commit_end(epoch);
+      return static_cast<row_type*>(nullptr);
+    }
+    commit_bad(epoch);
+    row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(place_.row())];
+    place_.take(1);
+    place_.count_row();
+    commit();
+    engine.delivered(1, detail::whole_size(value));
+    return &value;
+  }
+
+  /// The key of the sample at a position.
+  [[nodiscard]] std::string key(position at) const
+    requires(!parts::forward)
+  {
+    return key_of(*engine.reader(), engine.orders().sample_at(at));
+  }
+
+ private:
+  using reader_type = typename Plan::source_type::reader;
+
+  static hand_out& self(void* h) noexcept { return *static_cast<hand_out*>(h); }
+  static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
+  static tolerant_tally* tally_of([[maybe_unused]] bad_tally<Plan>& tally) noexcept {
+    if constexpr (parts::tolerant) return &tally;
+    return nullptr;
+  }
+
+  static constexpr hand_out_calls calls{
+      .learn_from =
+          [](void* h, const block& b) noexcept {
+            self(h).engine.learn_from(static_cast<const block_type&>(b));
+          },
+      .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
+      .place_of = [](void* h, position at) { return self(h).place_of(at); }};
+
+  void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
+    if constexpr (!parts::forward && has_urls<reader_type>) {
+      try {
+        const position source = engine.orders().sample_at(at);
+        e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
+      } catch (...) {  // what cannot be said is left out
+      }
+    }
+  }
+  [[nodiscard]] sample_place place_of([[maybe_unused]] position at) const {
+    sample_place found;
+    if constexpr (!parts::forward) {
+      try {  // what cannot be said is left out
+        const position source = engine.orders().sample_at(at);
+        found.source = source.index;
+        if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
+        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+      } catch (const error&) {
+      }
+    }
+    return found;
+  }
+
+  void check_steps() const {
+    const world part = world_of(engine.plan());
+    const std::uint64_t global = setup_.rules.global;
+    if (parts::forward && global % part.size != 0)
+      throw error(errc::argument, {"global_batch(", global,
+                                   ") over a source that can only be read forward needs a "
+                                   "number of ranks that divides it, and ",
+                                   part.size, " does not"})
+          .in_stage("batch");
+    const auto& fixed = engine.leading().fixed_steps();
+    if (fixed && setup_.steps.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
+      throw error(errc::argument,
+                  {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
+          .in_stage("steps");
+  }
+
+  /// The handle of a batch that is handed out.
+  [[nodiscard]] batch_type counted(block& b, const batch_part& part) {
+    std::uint64_t bytes = 0, samples = part.valid;
+    for (const bytes_view column :
+         own(b).columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+      bytes += column.size();
+    if constexpr (parts::tolerant) samples -= b.bad.holes(part.first, part.slots);
+    engine.delivered(samples, bytes);
+    return batch_type(&own(b), part);
+  }
+
+  /// A batch of rows that are copied together; null when there are none.
+  block* gather(std::uint64_t epoch, batch_part& part) {
+    if (filling_ == nullptr) {
+      if (!find_row(epoch)) return commit_end(epoch), nullptr;
+      filling_ = take_batch();
+      try {
+        begin_filling(own(*filling_));
+      } catch (...) {  // nothing is in it: asked again, it begins anew
+        gathered_.give_back(std::exchange(filling_, nullptr));
+        throw;
+      }
+    }
+    block_type& out = own(*filling_);
+    fill(out, epoch);
+    if (engine.stopped()) return nullptr;
+    part.first = 0;
+    part.valid = out.gathered.size();
+    if (part.valid == 0 || (part.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
+      gathered_.give_back(std::exchange(filling_, nullptr));
+      return commit_end(epoch), nullptr;
+    }
+    out.slots = part.slots = setup_.at_end == tail::pad ? setup_.batch_size : part.valid;
+    if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
+    engine_type::evaluator_type::finish_columns(out, part);
+    if (out.what != nullptr) fail(out.what);
+    see_holes(out, epoch);
+    engine.learn_from(out);
+    try {
+      engine.arrive(out);
+    } catch (...) {
+      engine.request_stop();  // as where batches are written in place
+      throw;
+    }
+    commit_bad(epoch);
+    hold(out, 1);
+    return std::exchange(filling_, nullptr);
+  }
+  block* take_batch() {
+    if (block* const out = gathered_.take()) return out;
+    if (gathered_.made() >= gathered_.most() || (gathered_.made() != 0 && !engine.room_for_another()))
+      throw error(errc::argument, {"you hold ", gathered_.out(), " of ", gathered_.made(),
+                                   " batches and ask for another; let one go, or raise the depth with "
+                                   "prefetch(n) after batch"});
+    block* const out = gathered_.make([&] { return engine.make_block(); });
+    out->from_batches = true;
+    return out;
+  }
+  void begin_filling(block_type& out) {
+    out.clear_failure();
+    out.gathered.clear();
+    out.indices.clear();
+    engine.settle(out);
+    out.columns.expect(engine.shapes());
+    room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
+    out.columns.begin(static_cast<std::size_t>(room_));
+  }
+  /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
+  void fill(block_type& out, std::uint64_t epoch) {
+    const std::uint64_t size = setup_.batch_size;
+    while (out.gathered.size() < size && find_row(epoch)) {
+      block_type& chunk = own(*block_);
+      const std::uint64_t filled = out.gathered.size(), row = place_.row();
+      const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
+      if (filled + count > room_) {
+        const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
+        out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
+        room_ = more;
+      }
+      out.gathered.reserve(static_cast<std::size_t>(filled + count));
+      if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
+        std::swap(out.columns, chunk.columns);  // the chunk is the batch
+      else
+        out.columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
+                         static_cast<std::size_t>(count));
+      see_bad(row + count);
+      chunk.add_positions(out.gathered, row, count);
+      place_.take(count);
+    }
+    out.listed = true;  // errors of collating are of these positions
+    out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    out.indices.clear();
+    out.indices.resize(out.gathered.size());
+    for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
+  }
+
+  std::uint64_t room_ = 0;  // rows that the batch that is begun has memory for
+};
+
+}  // namespace penstock::inline v0_1

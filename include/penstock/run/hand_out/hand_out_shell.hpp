@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/order/tail.hpp>
+#include <penstock/run/bad/bad_tally.hpp>
+#include <penstock/run/block/block.hpp>
+#include <penstock/run/engine/engine_shell.hpp>
+#include <penstock/run/feed/placement.hpp>
+#include <penstock/run/feed/selection.hpp>
+#include <penstock/run/hand_out/consumer_place.hpp>
+#include <penstock/run/state.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What the shell of a hand-out is told when it is made.
+struct hand_out_setup {
+  row_rules rules;
+  selection steps;               ///< take and skip after `batch`, where batches are gathered
+  std::uint64_t batch_size = 1;  ///< rows of a batch that is gathered
+  tail at_end = tail::keep;
+  bool in_place = false;   ///< blocks are batches, not chunks
+  bool forward = false;    ///< over a source that can only be read forward
+  bool has_steps = false;  ///< `steps(n)`: a pass over the data that gives nothing is an error
+  bool pieces = false;     ///< rows that lie in one chunk can be a batch as they are
+};
+
+/// What the shell of a hand-out has its plan's own code do. `self` is the plan's part, which made the shell.
+struct hand_out_calls {
+  void (*learn_from)(void* self, const block&) noexcept;       ///< the shapes of a block
+  void (*name_sample)(void* self, error&, position) noexcept;  ///< says which sample failed
+  sample_place (*place_of)(void* self, position);              ///< for a ledger
+};
+
+/// What a run hands out, and where its consumer stands: all of it but the values.
+///
+/// Where batches are written in place, those of a block are handed out one after another. Elsewhere the rows
+/// of chunks are found in order: they are the elements of a loop without batches, or are gathered into
+/// batches. One thread at a time is the consumer.
+class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
+ public:
+  /// `tally`: null where bad samples are fatal.
+  hand_out_shell(engine_shell& engine, tolerant_tally* tally, const hand_out_calls& calls, void* self,
+                 hand_out_setup setup, void (*destroy)(block*) noexcept);
+  hand_out_shell(const hand_out_shell&) = delete;
+  hand_out_shell& operator=(const hand_out_shell&) = delete;
+
+  /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
+  /// fork it does not: another thread may have held the pool's lock then.
+  static void give_up(block& b, std::uint32_t shares) noexcept;
+  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
+  /// when the process was copied stays locked.
+  void keep_forever() noexcept { self_ = shared_from_this(); }
+
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept;
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s);
+  void write_state(state& s);
+  [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
+
+ protected:
+  [[noreturn]] void fail(const std::exception_ptr& what);
+  /// The handle of a block is given to somebody, with so many shares.
+  void hold(block& b, std::uint32_t shares);
+  /// Takes back a share in the consumer's thread: those of one block are given up together.
+  void take_back(block* b) noexcept;
+
+  /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
+  [[nodiscard]] const batch_part* next_part(std::uint64_t epoch);
+
+  /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
+  /// run was stopped.
+  [[nodiscard]] bool find_row(std::uint64_t epoch);
+  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
+  [[nodiscard]] std::uint64_t good_rows() const noexcept {
+    return block_->what != nullptr && block_->bad_slot < block_->rows ? block_->bad_slot : block_->rows;
+  }
+  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
+  /// are done were counted.
+  void see_bad(std::uint64_t end);
+  /// The holes that putting columns in order has left in a batch.
+  void see_holes(block& out, std::uint64_t epoch);
+  /// The bad samples that were seen belong to what is handed out.
+  void commit_bad(std::uint64_t epoch);
+  /// What was found and handed out up to here is done.
+  void commit() { place_.commit(engine_.delivered_feed(), bad_so_far()); }
+  /// The same at an epoch's end; nothing when the run was stopped.
+  void commit_end(std::uint64_t epoch);
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
+  /// begins.
+  [[nodiscard]] bool end_of_steps();
+  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
+  [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_part& part);
+
+  hand_out_setup setup_;
+  consumer_place place_;
+  block* block_ = nullptr;    // the one at hand
+  block* filling_ = nullptr;  // a batch that is begun
+  block_pool gathered_;       // batches that are made of rows of chunks
+
+ private:
+  /// The shares of a chunk, of which nobody knows how many pieces it gives: more than there can be.
+  static constexpr std::uint32_t pieces = 1u << 30;
+
+  [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->parts.size(); }
+  [[nodiscard]] bool take_block();
+  void leave_block() noexcept;
+  void see(std::uint64_t epoch, const bad_slot& one);
+  void count_bad(std::uint64_t epoch);
+  void pass_bad(block& b, const batch_part& part);
+  [[nodiscard]] std::uint64_t bad_so_far();
+  [[nodiscard]] selection::verdict find_in_chunk();
+  void leave_chunk();
+  void end_pass();
+  void check_pass();
+
+  engine_shell& engine_;
+  tolerant_tally* tally_;
+  const hand_out_calls* calls_;
+  void* plan_part_;
+  std::size_t next_ = 0;      // batches in place: the next one of the block
+  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  std::uint32_t shares_ = 0;  // of the block
+  std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
+  std::shared_ptr<hand_out_shell> self_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/hand_out/hand_out_shell.ipp>
+#endif

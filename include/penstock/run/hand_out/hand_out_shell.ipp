@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/hand_out/hand_out_shell.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_tally* tally,
+                                               const hand_out_calls& calls, void* self, hand_out_setup setup,
+                                               void (*destroy)(block*) noexcept)
+    : setup_(std::move(setup)),
+      place_(setup_.rules),
+      gathered_(engine.depth(), destroy),
+      engine_(engine),
+      tally_(tally),
+      calls_(&calls),
+      plan_part_(self) {}
+
+PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
+  if (!b.release(shares)) return;
+  const std::shared_ptr<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
+  auto& self = *static_cast<hand_out_shell*>(owner.get());
+  if (!self.engine_.home().here()) return;
+  self.engine_.watch().let_go(&b);
+  if (b.from_batches)
+    self.gathered_.give_back(&b);
+  else
+    self.engine_.give_back(&b);
+}
+
+PENSTOCK_INLINE void hand_out_shell::drop() noexcept {
+  if (tally_ != nullptr) tally_->drop();
+  leave_block();
+  if (filling_ != nullptr) gathered_.give_back(std::exchange(filling_, nullptr));
+}
+
+PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
+  drop();
+  if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
+  engine_.reposition(
+      [&](feed& at) {
+        if (!setup_.in_place) return place_.seek(at, s);
+        at.seek(s.epoch, s.step);
+        if (s.given != 0 || !s.held.empty()) at.restore_cursor(s.taken, s.given, s.held);
+      },
+      s.front);
+  commit();
+}
+
+PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
+  feed& delivered = engine_.delivered_feed();
+  if (!setup_.in_place) return place_.write(s, delivered);
+  delivered.settle();
+  s.epoch = delivered.epoch();
+  s.step = delivered.step();
+  s.bad = bad_so_far();
+  write_cursor(s, delivered.cursor());
+}
+
+PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, std::size_t first,
+                                                                std::size_t count) {
+  if (b.from_batches) return b.gathered;
+  std::vector<position> all;
+  all.reserve(count);
+  for (std::size_t row = first; row < first + count; ++row)
+    all.push_back({b.epoch, b.index(b.sources.empty() ? row : b.sources[row])});
+  return all;
+}
+
+PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
+  engine_.request_stop();
+  try {
+    std::rethrow_exception(what);
+  } catch (error& e) {
+    // What a batch finds when it is put together, its source does not see pass.
+    if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::hold(block& b, std::uint32_t shares) {
+  b.owner = shared_from_this();
+  b.shares.store(shares, std::memory_order_relaxed);
+  engine_.watch().hold(b);
+}
+
+PENSTOCK_INLINE void hand_out_shell::take_back(block* b) noexcept {
+  if (b == nullptr) return;
+  if (b != block_) return give_up(*b, 1);
+  --out_;
+  if (used_up()) leave_block();
+}
+
+PENSTOCK_INLINE void hand_out_shell::leave_block() noexcept {
+  const std::uint32_t left = shares_ - std::exchange(out_, 0);
+  block* const b = std::exchange(block_, nullptr);
+  if (b != nullptr && left != 0) give_up(*b, left);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::take_block() {
+  leave_block();
+  block* const b = engine_.next();
+  if (b == nullptr) return false;
+  if (setup_.in_place) {
+    if (b->what == nullptr) {
+      try {
+        calls_->learn_from(plan_part_, *b);
+        engine_.arrive(*b);
+      } catch (...) {
+        engine_.give_back_and_stop(b);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
+    b->bad.sort();
+  }
+  shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->parts.size()) : pieces;
+  hold(*b, shares_);
+  block_ = b;
+  next_ = bad_ = 0;
+  return true;
+}
+
+PENSTOCK_INLINE const batch_part* hand_out_shell::next_part(std::uint64_t epoch) {
+  feed& delivered = engine_.delivered_feed();
+  if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
+    return nullptr;
+  if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
+  block& b = *block_;
+  const batch_part& part = b.parts[next_];
+  if (tally_ != nullptr) pass_bad(b, part);
+  if (b.what != nullptr && b.bad_slot < part.first + part.slots) {
+    const std::exception_ptr what = b.what;
+    drop();
+    fail(what);
+  }
+  delivered.advance();
+  ++next_;
+  ++out_;
+  return &part;
+}
+
+// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
+PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_part& part) {
+  const std::uint64_t end = std::min(part.first + part.slots, b.bad_slot);
+  try {
+    for (const bad_slot& one : b.bad.all())
+      if (one.row >= part.first && one.row < end) tally_->see(part.delivered.epoch, one);
+    if (b.bad_slot >= part.first + part.slots) count_bad(part.delivered.epoch);
+  } catch (...) {
+    drop();
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE bool hand_out_shell::find_row(std::uint64_t epoch) {
+  while (engine_.delivered_feed().epoch() == epoch) {
+    if (block_ == nullptr && !take_block()) return false;
+    const selection::verdict found = find_in_chunk();
+    if (found == selection::verdict::pass) return true;
+    try {
+      found == selection::verdict::end ? end_pass() : leave_chunk();
+    } catch (...) {
+      engine_.request_stop();  // the place is between two chunks: nothing may go on from there
+      throw;
+    }
+  }
+  return false;
+}
+
+// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
+PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
+  for (const std::uint64_t end = good_rows(); place_.row() < end; place_.go_by(1)) {
+    see_bad(place_.row() + 1);
+    const selection::verdict seen = place_.look();
+    if (seen != selection::verdict::drop) return seen;
+  }
+  return selection::verdict::drop;
+}
+
+// All rows of the chunk are used: its failure is due now, or the next chunk is.
+PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
+  see_bad(good_rows() + 1);
+  if (block_->what != nullptr) {
+    const std::exception_ptr what = block_->what;
+    leave_block();
+    fail(what);
+  }
+  const std::uint64_t inputs = block_->parts[0].valid;
+  if (!block_->last) {
+    engine_.delivered_feed().advance(inputs);
+    place_.next_chunk(block_->after);  // a chunk's memory is used again
+    leave_block();
+  } else if (setup_.forward) {
+    end_pass();  // nobody knew that the data end here: chunks beyond are dropped
+  } else {
+    check_pass();
+    engine_.delivered_feed().advance(inputs);
+    leave_block();
+    place_.begin_pass(engine_.delivered_feed());
+  }
+}
+
+// This pass is over wherever the feed is.
+PENSTOCK_INLINE void hand_out_shell::end_pass() {
+  check_pass();
+  feed next = engine_.delivered_feed();
+  next.next_pass();
+  next.limit(engine_.leading().limit());
+  leave_block();
+  engine_.reposition([&](feed& at) { at = next; });
+  place_.begin_pass(next);
+}
+
+PENSTOCK_INLINE void hand_out_shell::check_pass() {
+  if (!setup_.has_steps || place_.any_passed()) return;
+  engine_.request_stop();
+  throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
+      .in_stage("steps");
+}
+
+PENSTOCK_INLINE void hand_out_shell::see_bad(std::uint64_t end) {
+  if (tally_ == nullptr) return;
+  const auto& all = block_->bad.all();
+  for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
+    if (!place_.done_before()) see(engine_.delivered_feed().epoch(), all[bad_]);
+}
+
+PENSTOCK_INLINE void hand_out_shell::see_holes(block& out, std::uint64_t epoch) {
+  if (tally_ == nullptr) return;
+  out.bad.sort();
+  for (const bad_slot& one : out.bad.all()) see(epoch, one);
+}
+
+PENSTOCK_INLINE void hand_out_shell::see(std::uint64_t epoch, const bad_slot& one) {
+  try {
+    tally_->see(epoch, one);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::commit_bad(std::uint64_t epoch) {
+  if (tally_ == nullptr) return;
+  try {
+    count_bad(epoch);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::count_bad(std::uint64_t epoch) {
+  tally_->commit(epoch, [this](position at) { return calls_->place_of(plan_part_, at); });
+}
+
+PENSTOCK_INLINE void hand_out_shell::commit_end(std::uint64_t epoch) {
+  if (engine_.stopped()) return;
+  commit_bad(epoch);
+  commit();
+}
+
+PENSTOCK_INLINE std::uint64_t hand_out_shell::bad_so_far() {
+  return tally_ == nullptr ? 0 : tally_->count(epoch());
+}
+
+PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+  const auto& fixed = engine_.leading().fixed_steps();
+  const std::uint64_t number = place_.number();
+  if (setup_.steps.look(number) != selection::verdict::end &&
+      !(fixed && setup_.steps.passing(number) >= *fixed))
+    return false;
+  state next;
+  next.epoch = epoch() + 1;
+  seek(next);
+  return true;
+}
+
+PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_part& part) {
+  if (!setup_.pieces || filling_ != nullptr || !place_.all_pass() || !find_row(epoch) ||
+      good_rows() - place_.row() < setup_.batch_size)
+    return nullptr;
+  part.first = place_.row();
+  part.slots = part.valid = setup_.batch_size;
+  see_bad(part.first + part.slots);
+  commit_bad(epoch);
+  place_.take(setup_.batch_size);
+  ++out_;
+  return block_;
+}
+
+}  // namespace penstock::inline v0_1
