@@ -7,8 +7,6 @@
 #include <penstock/core.hpp>
 #include <penstock/device/host.hpp>
 #include <penstock/inspection/describe.hpp>
-#include <penstock/inspection/peek.hpp>
-#include <penstock/integration/any_loader.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/observe/progress.hpp>
 #include <penstock/observe/verdict.hpp>

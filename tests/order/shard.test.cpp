@@ -33,15 +33,15 @@ struct counting_hash {
 
 TEST_CASE("order/shard: records the part of the work") {
   const auto stage = ps::shard(3, 8);
-  CHECK(stage.part.rank == 3);
-  CHECK(stage.part.size == 8);
+  CHECK(stage.share.rank == 3);
+  CHECK(stage.share.size == 8);
   CHECK(stage.describe() == "shard(rank 3 of 8)");
   ps::world here;
   here.rank = 1;
   here.size = 2;
   here.node = 1;
   here.nodes = 2;
-  CHECK(ps::shard(here).part == here);
+  CHECK(ps::shard(here).share == here);
 }
 
 TEST_CASE("order/shard: a rank that is not below the world's size is an error with both numbers") {
@@ -58,15 +58,15 @@ TEST_CASE("order/shard: is not part of the sequence's fingerprint") {
 TEST_CASE("order/shard: replicate makes groups of ranks that do the same part") {
   for (std::uint64_t rank = 0; rank < 6; ++rank) {
     const auto stage = ps::shard(rank, 6, ps::replicate(3));
-    CHECK(stage.part.rank == rank / 3);
-    CHECK(stage.part.size == 2);
-    CHECK(stage.part.replica == rank % 3);
-    CHECK(stage.part.replicas == 3);
+    CHECK(stage.share.rank == rank / 3);
+    CHECK(stage.share.size == 2);
+    CHECK(stage.share.replica == rank % 3);
+    CHECK(stage.share.replicas == 3);
     ps::world here;
     here.rank = rank;
     here.size = 6;
-    CHECK(ps::shard(here, ps::replicate(3)).part == here.replicated(3));
-    CHECK(ps::shard(here.model_parallel(3, 2)).part.size == 1);
+    CHECK(ps::shard(here, ps::replicate(3)).share == here.replicated(3));
+    CHECK(ps::shard(here.model_parallel(3, 2)).share.size == 1);
   }
   CHECK(ps::shard(4, 6, ps::replicate(3)).describe() == "shard(rank 1 of 2, replica 1 of 3)");
   CHECK_THROWS_WITH(ps::shard(0, 6, ps::replicate(4)), penstock_test::contains("groups of 4"));

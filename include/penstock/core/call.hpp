@@ -13,15 +13,15 @@ namespace penstock::inline v0_1 {
 template <class Scratch>
 struct call {
   position at;
-  std::uint32_t part = 0;    ///< which part of the sample, after `unbatch`
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
   std::uint64_t seed = 0;    ///< of the pipeline
   std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
   Scratch& scratch;
 
-  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and
+  /// Random numbers keyed by seed, position, piece and stage: the same on any number of threads or ranks and
   /// after a restore.
   [[nodiscard]] constexpr rng random() const noexcept {
-    return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
+    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
   }
 };
 

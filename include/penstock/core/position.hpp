@@ -22,10 +22,10 @@ struct source_mark {
   friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
 };
 
-/// Where an element came from: its position, and which part of it where a stage made several of one.
+/// Where an element came from: its position, and which piece of it where a stage made several of one.
 struct origin {
   position at;
-  std::uint32_t part = 0;
+  std::uint32_t piece = 0;
 
   friend constexpr auto operator<=>(const origin&, const origin&) = default;
 };

@@ -155,7 +155,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return detail::at<in::shard>(p.stages()).part;
+    return detail::at<in::shard>(p.stages()).share;
   else
     return world{};
 }

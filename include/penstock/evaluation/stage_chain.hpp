@@ -39,7 +39,7 @@ inline std::uint64_t now_ns() noexcept {
 
 /// What is at the root of every worker.
 struct worker_root {
-  std::uint32_t part = 0;
+  std::uint32_t piece = 0;
   stage_cost cost;
   landing_time landing;
 };
@@ -83,7 +83,7 @@ struct source_node {
     }
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   const Reader* reader = nullptr;
 
@@ -135,7 +135,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -153,7 +153,7 @@ struct stage_node {
     [[no_unique_address]] stage_cost cost;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
-  static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
+  static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -174,12 +174,12 @@ struct stage_node {
   template <class Sink, class V, class Timing>
   void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
     auto& root = detail::root_of(w);
-    const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
+    const detail::call_for<Stage> call{p, Up::has_pieces ? root.piece : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
-      const part_scope scope{root.part, root.part};
-      std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
+      const piece_scope scope{root.piece, root.piece};
+      std::uint32_t piece = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
-        root.part = part++;
+        root.piece = piece++;
         if constexpr (Timing::value)
           hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
         else
@@ -204,11 +204,11 @@ struct stage_node {
       sink(stage.apply(std::forward<V>(value), call));
     }
   }
-  /// Puts the number of the part back, also when a stage behind throws: the worker lives on.
-  struct part_scope {
-    std::uint32_t& part;
+  /// Puts the number of the piece back, also when a stage behind throws: the worker lives on.
+  struct piece_scope {
+    std::uint32_t& piece;
     std::uint32_t before;
-    ~part_scope() { part = before; }
+    ~piece_scope() { piece = before; }
   };
   static void count(worker& w, std::uint64_t nanoseconds) noexcept {
     w.cost.nanoseconds += nanoseconds;

@@ -45,15 +45,15 @@ struct replicate {
   std::uint64_t ranks;
 };
 
-/// The stage `shard(rank, world_size)`: only a note of which part of the work is ours.
+/// The stage `shard(rank, world_size)`: only a note of which share of the work is ours.
 struct shard_stage {
   using penstock_part = shard_tag;
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    if (part.replicas == 1) return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
-    return detail::text({"shard(rank ", part.rank, " of ", part.size, ", replica ", part.replica, " of ",
-                         part.replicas, ")"});
+    if (share.replicas == 1) return detail::text({"shard(rank ", share.rank, " of ", share.size, ")"});
+    return detail::text({"shard(rank ", share.rank, " of ", share.size, ", replica ", share.replica, " of ",
+                         share.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -69,31 +69,31 @@ struct shard_stage {
       return mistakes::none{};
   }
 
-  world part;
+  world share;
 };
 
 namespace detail {
 struct shard_fn {
   [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
                                        replicate groups = replicate(1)) const {
-    world part;
-    part.rank = rank;
-    part.size = world_size;
-    part.launcher = "arguments";
-    return {part.replicated(groups.ranks)};
+    world share;
+    share.rank = rank;
+    share.size = world_size;
+    share.launcher = "arguments";
+    return {share.replicated(groups.ranks)};
   }
-  [[nodiscard]] shard_stage operator()(const world& part, replicate groups = replicate(1)) const {
-    return {part.replicated(groups.ranks)};
+  [[nodiscard]] shard_stage operator()(const world& share, replicate groups = replicate(1)) const {
+    return {share.replicated(groups.ranks)};
   }
 };
 }  // namespace detail
 
-/// Says which part of the work this process does: rank `rank` of `world_size`, or a `world`.
+/// Says which share of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
 /// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
 /// may go on with another number.
-/// With `replicate(r)` groups of r consecutive ranks do the same part.
+/// With `replicate(r)` groups of r consecutive ranks do the same share.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
 /// not below world_size, or r does not divide it.
 ///

@@ -155,11 +155,11 @@ class run {
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(new core_type(p, options, std::move(token))) {
     detail::check_lockstep(p);
-    const world part = world_of(p);
+    const world share = world_of(p);
     known_.dataset = p.source().fingerprint();
     known_.sequence = sequence_fingerprint(p);
-    known_.world = part.size;
-    known_.rank = part.rank;
+    known_.world = share.size;
+    known_.rank = share.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
     known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);

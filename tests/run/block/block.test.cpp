@@ -29,10 +29,10 @@ TEST_CASE("run/block: rows know their positions, from their part's cut or from a
   ps::host::session session;
   ps::memory_account account;
   block p(session, account);
-  p.parts.resize(2);
-  p.parts[0].view = ps::step_view(10, 3, 1, 0, 3, 3);
-  p.parts[1].view = ps::step_view(100, 2, 1, 0, 2, 2);
-  p.parts[1].first = 3;
+  p.batches.resize(2);
+  p.batches[0].view = ps::step_view(10, 3, 1, 0, 3, 3);
+  p.batches[1].view = ps::step_view(100, 2, 1, 0, 2, 2);
+  p.batches[1].first = 3;
   CHECK(p.index(0) == 10);
   CHECK(p.index(2) == 12);
   CHECK(p.index(3) == 100);

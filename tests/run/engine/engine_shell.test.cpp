@@ -42,7 +42,7 @@ class counting_plan {
   }
   [[nodiscard]] ps::engine_setup setup() const { return setup_; }
   [[nodiscard]] ps::hinter hints() {
-    return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.parts[0].valid; }};
+    return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.batches[0].valid; }};
   }
 
   std::atomic<int> made{0}, destroyed{0}, prepared{0}, grains{0}, finished{0}, begun{0}, fronts{0};

@@ -29,7 +29,7 @@ struct listener {
               auto& me = *static_cast<listener*>(self);
               if (me.throws) throw ps::error(ps::errc::io, "no hints today");
               const std::lock_guard guard(me.lock);
-              for (std::uint64_t row = 0; row < samples.parts[0].valid; ++row)
+              for (std::uint64_t row = 0; row < samples.batches[0].valid; ++row)
                 me.asked.push_back(samples.epoch * me.size + samples.index(row));
             }};
   }
@@ -53,7 +53,8 @@ std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
 TEST_CASE(
     "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
     "epoch's end") {
-  listener reader{.size = 20};
+  listener reader;
+  reader.size = 20;
   const ps::run_watch nobody({}, 0, true, 0);
   ps::read_ahead ahead;
   ahead.limit(2);  // nothing to limit yet
@@ -78,7 +79,9 @@ TEST_CASE(
   idle.opened(8);
   idle.restart(batches_of(20));
   idle.stop();
-  listener reader{.size = 20, .throws = true};
+  listener reader;
+  reader.size = 20;
+  reader.throws = true;
   ps::read_ahead ahead;
   ahead.start(batches_of(20), reader.hints(), nobody, 8, false);
   ahead.opened(8);
@@ -90,7 +93,8 @@ TEST_CASE(
 TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whatever it is doing") {
   const ps::run_watch nobody({}, 0, true, 0);
   for (int round = 0; round < 30; ++round) {
-    listener reader{.size = 2000};
+    listener reader;
+    reader.size = 2000;
     ps::read_ahead ahead;
     ahead.start(batches_of(2000), reader.hints(), nobody, 1000, true);
     for (int i = 0; i < round; ++i) ahead.opened(4);

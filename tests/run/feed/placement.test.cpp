@@ -13,14 +13,14 @@ namespace ps = penstock;
 
 TEST_CASE("run/placement: a row's position is its part's, or the one that is listed") {
   ps::placement two;
-  two.parts.emplace_back(40, 0, 3, 6, ps::position{0, 1});
-  two.parts.emplace_back(46, 3, 3, 6, ps::position{0, 2});
+  two.batches.emplace_back(40, 0, 3, 6, ps::position{0, 1});
+  two.batches.emplace_back(46, 3, 3, 6, ps::position{0, 2});
   two.slots = 6;
   CHECK(two.index(0) == 40);
   CHECK(two.index(2) == 42);
   CHECK(two.index(3) == 46);
-  CHECK_FALSE(two.parts[0].continues_in(two.parts[1]));
-  CHECK(two.parts[0].continues_in(ps::batch_part(43, 3, 3, 6, {0, 2})));
+  CHECK_FALSE(two.batches[0].continues_in(two.batches[1]));
+  CHECK(two.batches[0].continues_in(ps::batch_rows(43, 3, 3, 6, {0, 2})));
   two.listed = true;
   two.indices = {9, 8, 7, 6, 5, 4};
   CHECK(two.index(4) == 5);

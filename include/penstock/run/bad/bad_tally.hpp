@@ -32,7 +32,7 @@ struct sample_place {
 }
 
 /// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
-[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part,
+[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& share,
                                                  const sample_place& mine, const sample_place& other = {});
 
 /// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
@@ -44,7 +44,7 @@ struct sample_place {
 class tolerant_tally {
  public:
   /// `policy` is how errors call it; the ledger's `path` may be empty.
-  tolerant_tally(const world& part, std::string policy, std::uint64_t most, const std::string& path);
+  tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
 
   /// Throws the error that says so where the budget is spent.
   void see(std::uint64_t epoch, const bad_slot& one);
@@ -54,7 +54,7 @@ class tolerant_tally {
     if (pending_.empty()) return;
     if (ledger_)
       for (const bad_slot& one : pending_)
-        ledger_.write(ledger_line(one, part_, place_of(one.at),
+        ledger_.write(ledger_line(one, share_, place_of(one.at),
                                   one.substitute ? place_of(*one.substitute) : sample_place()));
     count_pending(epoch);
   }
@@ -77,7 +77,7 @@ class tolerant_tally {
  private:
   void count_pending(std::uint64_t epoch);
 
-  world part_;
+  world share_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
@@ -94,8 +94,8 @@ class bad_tally : public tolerant_tally {
 
  private:
   template <class Policy>
-  bad_tally(const world& part, const Policy& policy, std::optional<std::uint64_t> samples)
-      : tolerant_tally(part, policy.describe(), policy.most.limit(samples), policy.path) {}
+  bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
+      : tolerant_tally(share, policy.describe(), policy.most.limit(samples), policy.path) {}
 };
 
 /// Of a plan whose bad samples are fatal: nothing.

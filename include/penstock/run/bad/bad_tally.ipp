@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, const sample_place& mine,
+PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share, const sample_place& mine,
                                         const sample_place& other) {
   std::string line;
   const auto place = [&](position at, const sample_place& found) {
@@ -22,7 +22,7 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, 
   const auto text = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
   };
-  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
+  detail::append(line, {"{\"rank\": ", share.rank, ", \"epoch\": ", one.at.epoch, ", "});
   place(one.at, mine);
   text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
   text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
@@ -41,16 +41,16 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, 
   return line + '}';
 }
 
-PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& part, std::string policy, std::uint64_t most,
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
                                                const std::string& path)
-    : part_(part), policy_(std::move(policy)), most_(most) {
+    : share_(share), policy_(std::move(policy)), most_(most) {
   // Replicas of a rank see the same bad samples: one of them writes them down.
-  if (part_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, part_.rank, part_.size));
+  if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
 }
 PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
   const std::uint64_t before = count(epoch) + pending_.size();
   if (before >= most_)
-    throw detail::error_like(one.what, {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
+    throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", most_,
                                         " bad samples in epoch ", epoch, ", and this is number ", before + 1,
                                         "; mend the data or raise the budget: ", one.what.message()});
   pending_.push_back(one);

@@ -35,13 +35,13 @@ class batch_handle {
 
   batch_handle() = default;
   /// Takes one share of the block_type, which keeps its pool alive.
-  batch_handle(block_type* p, const batch_part& part) noexcept
+  batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
-        first_(static_cast<std::size_t>(part.first)),
-        slots_(static_cast<std::size_t>(part.slots)),
-        valid_(static_cast<std::size_t>(part.valid)),
-        global_(static_cast<std::size_t>(part.global)),
-        place_(part.delivered) {}
+        first_(static_cast<std::size_t>(batch.first)),
+        slots_(static_cast<std::size_t>(batch.slots)),
+        valid_(static_cast<std::size_t>(batch.valid)),
+        global_(static_cast<std::size_t>(batch.global)),
+        place_(batch.delivered) {}
   batch_handle(batch_handle&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)),
         first_(other.first_),

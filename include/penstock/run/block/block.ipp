@@ -14,7 +14,7 @@ PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint6
   all.resize(filled + n);
   position* const into = all.data() + filled;
   const std::uint64_t of_epoch = epoch;
-  if (!listed && parts[0].view.contiguous()) {
+  if (!listed && batches[0].view.contiguous()) {
     const std::uint64_t first = index(0);
     for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
   } else {

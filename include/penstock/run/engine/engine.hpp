@@ -188,7 +188,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), hint_binding_);
-    for (std::uint64_t slot = 0; slot < samples.parts[0].valid; ++slot)
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
   }
 
@@ -210,19 +210,20 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       detail::innermost(w.scratch).binding = &b.binding;
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
-        return b.parts[0].valid;
+        return b.batches[0].valid;
       }
       std::uint64_t samples = 0;
       const std::uint64_t first = grain * this->grain_slots(), last = first + this->grain_slots();
-      for (std::size_t i = 0; i < b.parts.size() && b.parts[i].first < last; ++i) {
-        const batch_part& part = b.parts[i];
+      for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
+        const batch_rows& batch = b.batches[i];
         // Batches whose positions follow each other are evaluated in one go.
-        while (plain && !b.listed && i + 1 < b.parts.size() && b.parts[i].continues_in(b.parts[i + 1])) ++i;
-        const std::uint64_t begin_row = std::max(first, part.first),
-                            end_row = std::min(last, b.parts[i].first + b.parts[i].valid);
+        while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
+          ++i;
+        const std::uint64_t begin_row = std::max(first, batch.first),
+                            end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
         if (begin_row >= end_row) continue;
         samples += end_row - begin_row;
-        evaluator_.write_slots(b, part, w.scratch, *w.counts, begin_row, end_row,
+        evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row,
                                times && begin_row == first);
       }
       return samples;
@@ -232,12 +233,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
-      batch_part& part = b.parts[0];
+      batch_rows& batch = b.batches[0];
       std::uint64_t turn = watch().now();
       const auto* items = front_.pull(
-          s, b.epoch, b.slots, abandoned, stop_state(), part.valid, b.last,
+          s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
-            evaluator_type::note_failure(b, after_all_rows, b.parts[0].view[count]);
+            evaluator_type::note_failure(b, after_all_rows, b.batches[0].view[count]);
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -249,7 +250,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       if (items == nullptr) return 0;
       evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
       if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;
-      return part.valid;
+      return batch.valid;
     }
     return 0;
   }
@@ -257,7 +258,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
-        for (const batch_part& part : b.parts) evaluator_.finish_columns(b, part, w.scratch);
+        for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
     }
   }
 

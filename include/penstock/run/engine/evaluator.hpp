@@ -35,10 +35,10 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     in_place rows{p, w, first};
-    write(rows, part, counts, last, times, [](std::uint64_t) {});
+    write(rows, batch, counts, last, times, [](std::uint64_t) {});
   }
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
   template <class Counts>
@@ -73,9 +73,9 @@ class evaluator {
   /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
   /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
   /// a worker, another one takes its place.
-  static void finish_columns(Block& p, const batch_part& part) noexcept {
+  static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
-      finish_tolerantly(p, part, [&](bad_slot& one) {
+      finish_tolerantly(p, batch, [&](bad_slot& one) {
         p.columns.blank(static_cast<std::size_t>(one.row));
         one.substitute.reset();
         one.hole = true;
@@ -83,14 +83,14 @@ class evaluator {
       return;
     }
     try {
-      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                       static_cast<std::size_t>(part.valid));
+      p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                       static_cast<std::size_t>(batch.valid));
     } catch (const slot_error& e) {
       slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(part.valid));  // an odd first one is not the measure
+      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // an odd first one is not the measure
       try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), true);
+        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                         static_cast<std::size_t>(batch.valid), true);
       } catch (const slot_error& better) {
         found = better;
       } catch (...) {  // memory is short: the first one then
@@ -101,14 +101,14 @@ class evaluator {
         note_failure(p, found.slot, p.index(found.slot));
       }
     } catch (...) {
-      p.fail(part.first, std::current_exception());
+      p.fail(batch.first, std::current_exception());
     }
   }
-  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
+  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
     if constexpr (Bad::replaces)
-      finish_tolerantly(p, part, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
+      finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
-      finish_columns(p, part);
+      finish_columns(p, batch);
   }
 
  private:
@@ -141,7 +141,7 @@ class evaluator {
   /// Where samples go of which each makes as many rows as it makes: one after another. Makes room where a
   /// stage made several of one.
   struct appended {
-    static constexpr bool makes_holes = false, one_each = !Chain::has_parts;
+    static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
     worker& w;
     std::uint64_t slot, count, room;
@@ -245,16 +245,16 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
   /// others.
   template <class Settle>
-  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
+  static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
     bool led = false;
     while (true) {
       try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
+        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                         static_cast<std::size_t>(batch.valid), led || !p.bad.empty());
         return;
       } catch (slot_error& e) {
         if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
+          p.columns.choose_lead(static_cast<std::size_t>(batch.valid));
           continue;
         }
         try {
@@ -272,7 +272,7 @@ class evaluator {
           return note_failure(p, e.slot, p.index(e.slot));
         }
       } catch (...) {
-        return p.fail(part.first, std::current_exception());
+        return p.fail(batch.first, std::current_exception());
       }
     }
   }
@@ -282,18 +282,18 @@ class evaluator {
   void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
     // room for a row per slot; the vector keeps what it had
     appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
-    write(rows, p.parts[0], counts, p.parts[0].valid, times, bring);
+    write(rows, p.batches[0], counts, p.batches[0].valid, times, bring);
     p.rows = rows.count;
   }
 
   /// Evaluates the slots up to `last` of a part to `rows`, which stands at the first of them; `bring` as
   /// above. With `times` the first one is timed.
   template <class Rows, class Counts, class Bring>
-  void write(Rows& rows, const batch_part& part, Counts& counts, std::uint64_t last, bool times,
+  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
              Bring bring) const noexcept {
     Block& p = rows.p;
     const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : part.view[slot - part.first];
+      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : batch.view[slot - batch.first];
     };
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
@@ -310,7 +310,7 @@ class evaluator {
           if constexpr (Plain && Rows::one_each) {
             const std::uint64_t count = std::min(last - rows.slot, counts.run);
             counts.begin_run(index_of(rows.slot), count);
-            write_plain(rows, part, rows.slot + count, bring);
+            write_plain(rows, batch, rows.slot + count, bring);
           } else {
             one(untimed{});
           }
@@ -329,11 +329,11 @@ class evaluator {
   /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
   /// where the loop has come to, also when something is thrown.
   template <class Rows, class Bring>
-  void write_plain(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
+  void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;
     worker& w = rows.w;
-    const step_view view = part.view;
-    const std::uint64_t epoch = p.epoch, base = part.first;
+    const step_view view = batch.view;
+    const std::uint64_t epoch = p.epoch, base = batch.first;
     auto into = rows.begin();
     std::uint64_t at = rows.slot;
     const auto loop = [&](auto index_of) {

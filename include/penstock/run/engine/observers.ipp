@@ -63,9 +63,9 @@ PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t e
 /// Which batch a block is.
 PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
   if (in_place_) {
-    e.batch = b.parts.front().delivered.index;
-    e.epoch = b.parts.front().delivered.epoch;
-    for (const batch_part& part : b.parts) e.samples += part.valid;
+    e.batch = b.batches.front().delivered.index;
+    e.epoch = b.batches.front().delivered.epoch;
+    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
   } else if (b.from_batches) {
     e.samples = b.gathered.size();
     if (b.gathered.empty()) return;
@@ -81,14 +81,14 @@ PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noe
 PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
                                        std::uint64_t slots) const noexcept {
   e.epoch = b.epoch;
-  for (const batch_part& part : b.parts) {
-    const std::uint64_t all = part.first + part.valid;
-    const std::uint64_t begin = in_place_ ? std::max(first, part.first) : part.first;
+  for (const batch_rows& batch : b.batches) {
+    const std::uint64_t all = batch.first + batch.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
     const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
     if (begin >= end) continue;
     if (e.first == run_event::none) {
       e.first = b.index(begin);
-      if (in_place_) e.batch = part.delivered.index;
+      if (in_place_) e.batch = batch.delivered.index;
     }
     e.last = b.index(end - 1);
   }

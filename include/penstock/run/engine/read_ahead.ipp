@@ -58,7 +58,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     who_.hint(who_.self, next_);
   } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
   }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.parts[0].valid);
+  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.batches[0].valid);
   held.lock();
 }
 

@@ -88,11 +88,11 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
   }
   if constexpr (parts::direct) {
     const auto& batch = detail::at<in::batch>(p.stages());
-    const world part = world_of(p);
+    const world share = world_of(p);
     made.mine = {.size = orders.size(),
-                 .global = batch.global_size(part.size),
-                 .world = part.size,
-                 .rank = part.rank,
+                 .global = batch.global_size(share.size),
+                 .world = share.size,
+                 .rank = share.rank,
                  .lanes = orders.lanes(),
                  .policy = batch.at_end};
     made.mine.check();
@@ -104,11 +104,11 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if (made.fixed_steps)
       made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
-      const world part = parts::shard_before_decider ? world_of(p) : world{};
+      const world share = parts::shard_before_decider ? world_of(p) : world{};
       made.mine = {.size = orders.size(),
-                   .global = part.size,
-                   .world = part.size,
-                   .rank = part.rank,
+                   .global = share.size,
+                   .world = share.size,
+                   .rank = share.rank,
                    // else each world-th position
                    .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
                    .policy = tail::pad};  // the last positions go to the first ranks, one each

@@ -99,7 +99,7 @@ PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t giv
 }
 
 PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
-  p.parts.clear();
+  p.batches.clear();
   p.indices.clear();
   p.listed = facts_.has_buffer;
   p.last = false;
@@ -123,48 +123,48 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   }
   do {
     const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
-    batch_part& part = p.parts.emplace_back();
-    part.first = p.slots;
-    part.slots = is_whole ? whole_.slots : c.slots(at.index);
-    part.valid = is_whole ? whole_.slots : c.valid(at.index);
-    part.global = is_whole ? c.global : c.count(at.index);
-    part.delivered = {epoch_, step_};
+    batch_rows& batch = p.batches.emplace_back();
+    batch.first = p.slots;
+    batch.slots = is_whole ? whole_.slots : c.slots(at.index);
+    batch.valid = is_whole ? whole_.slots : c.valid(at.index);
+    batch.global = is_whole ? c.global : c.count(at.index);
+    batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
       draw(1, &p.indices);
-      p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
-      for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+      p.indices.resize(static_cast<std::size_t>(batch.first + batch.slots));  // padding has no position
+      for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
         p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
         p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
       }
     } else {
-      part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
-                                       whole_.slots)
-                           : c.at(at.index);
+      batch.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                        whole_.slots)
+                            : c.at(at.index);
       p.low = std::min(p.low, at.index * c.global);
-      p.high = std::max(p.high, at.index * c.global + part.global);
+      p.high = std::max(p.high, at.index * c.global + batch.global);
     }
-    p.slots += part.slots;
+    p.slots += batch.slots;
     go_on(1);
-    if (p.parts.size() == most || !more()) break;
+    if (p.batches.size() == most || !more()) break;
     at = locate();
-  } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+  } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
 
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
-  batch_part& part = p.parts.emplace_back();
-  part.delivered = {epoch_, step_};
+  batch_rows& batch = p.batches.emplace_back();
+  batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // how many there are is known when they are pulled
-    p.slots = part.slots = facts_.chunk;
-    part.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
+    p.slots = batch.slots = facts_.chunk;
+    batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
   const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
-  p.slots = part.slots = part.valid = count;
+  p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
-    part.view = step_view(step_, count, 1, 0, count, count);
+    batch.view = step_view(step_, count, 1, 0, count, count);
     p.low = step_;
     p.high = step_ + count;
   } else {
@@ -213,7 +213,7 @@ PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position
   const std::uint64_t global = facts_.mine.global, slots = whole_.slots, epoch = epoch_;
   std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
   for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
-    p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+    p.batches.emplace_back(base, row, slots, global, position{epoch, step});
   p.slots = row;
   go_on(count);
 }

@@ -203,24 +203,24 @@ inline constexpr std::size_t mixed_at = [] {
 
 /// How samples have been dealt to ranks already: take and skip count for all ranks together.
 struct dealt_among {
-  world part;
+  world ranks;
   bool repeated = false;  // since then: who has how many of which round is not known any more
 
   /// What is kept of this rank's samples, where a stage keeps so many of all; and goes on behind it.
   [[nodiscard]] item_range share(item_range all) {
-    if (repeated && part.size > 1)
+    if (repeated && ranks.size > 1)
       throw error(errc::argument,
                   "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
     const item_range mine{share(all.first), share(all.end)};
-    part.rank = (part.rank + part.size - all.first % part.size) % part.size;
+    ranks.rank = (ranks.rank + ranks.size - all.first % ranks.size) % ranks.size;
     return mine;
   }
 
  private:
   /// How many of the first `count` samples are this rank's.
   [[nodiscard]] std::uint64_t share(std::uint64_t count) const noexcept {
-    return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
+    return count > ranks.rank ? (count - ranks.rank - 1) / ranks.size + 1 : 0;
   }
 };
 
@@ -237,9 +237,9 @@ auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
       constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
       auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
       selection mine;
-      mine.deal(stage.part.rank, stage.part.size);
+      mine.deal(stage.share.rank, stage.share.size);
       return nest_front<Item, mixes, End>(selected_front<decltype(counted), Item>(std::move(counted), mine),
-                                          stages, dealt_among{stage.part});
+                                          stages, dealt_among{stage.share});
     } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);

@@ -80,7 +80,7 @@ selection select_between(const pack<Stages...>& stages) {
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
-        all.deal(stage.part.rank, stage.part.size);
+        all.deal(stage.share.rank, stage.share.size);
       else if constexpr (counting_stage<type>)
         all.keep(stage.kept());
     }

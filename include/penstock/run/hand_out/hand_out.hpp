@@ -43,14 +43,14 @@ template <class Plan>
 hand_out_setup hand_out_setup_of(const Plan& p) {
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
-  const world part = world_of(p);
+  const world share = world_of(p);
   hand_out_setup made;
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
   made.pieces = plain_plan<Plan> && !engine<Plan>::session_type::copies;
-  made.rules.ranks = part.size;
-  made.rules.rank = part.rank;
+  made.rules.ranks = share.size;
+  made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
   made.rules.deals = parts::decided && !parts::shard_before_decider;
   made.rules.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
@@ -58,9 +58,9 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
     const auto& batch = at<in::batch>(p.stages());
-    made.rules.global = batch.global_size(part.size);
+    made.rules.global = batch.global_size(share.size);
     made.rules.rows.deal_in_steps_of(made.rules.global);
-    made.batch_size = batch.dealt_size(part.rank, part.size);
+    made.batch_size = batch.dealt_size(share.rank, share.size);
     made.at_end = batch.at_end;
   }
   return made;
@@ -103,21 +103,21 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     if constexpr (parts::direct) {
-      const batch_part* const part = next_part(epoch);
-      return part == nullptr ? batch_type() : counted(*block_, *part);
+      const batch_rows* const batch = next_part(epoch);
+      return batch == nullptr ? batch_type() : counted(*block_, *batch);
     } else {
-      batch_part part;
+      batch_rows batch;
       while (this->epoch() == epoch && !engine.stopped() && !end_of_steps()) {
         const std::uint64_t number = place_.number();
-        block* b = take_piece(epoch, part);
-        if (b == nullptr) b = gather(epoch, part);
+        block* b = take_piece(epoch, batch);
+        if (b == nullptr) b = gather(epoch, batch);
         if (b == nullptr) return {};
-        part.delivered = {epoch, number};
-        part.global = part.valid;
+        batch.delivered = {epoch, number};
+        batch.global = batch.valid;
         if (this->epoch() == epoch) place_.count_to(number + 1);
         commit();
-        if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, part);
-        (void)batch_type(&own(*b), part);  // a skip after batch leaves it out
+        if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, batch);
+        (void)batch_type(&own(*b), batch);  // a skip after batch leaves it out
       }
       return {};
     }
@@ -191,13 +191,13 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   void check_steps() const {
-    const world part = world_of(engine.plan());
+    const world share = world_of(engine.plan());
     const std::uint64_t global = setup_.rules.global;
-    if (parts::forward && global % part.size != 0)
+    if (parts::forward && global % share.size != 0)
       throw error(errc::argument, {"global_batch(", global,
                                    ") over a source that can only be read forward needs a "
                                    "number of ranks that divides it, and ",
-                                   part.size, " does not"})
+                                   share.size, " does not"})
           .in_stage("batch");
     const auto& fixed = engine.leading().fixed_steps();
     if (fixed && setup_.steps.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
@@ -207,18 +207,18 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   /// The handle of a batch that is handed out.
-  [[nodiscard]] batch_type counted(block& b, const batch_part& part) {
-    std::uint64_t bytes = 0, samples = part.valid;
+  [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
+    std::uint64_t bytes = 0, samples = batch.valid;
     for (const bytes_view column :
-         own(b).columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
+         own(b).columns.bytes(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots)))
       bytes += column.size();
-    if constexpr (parts::tolerant) samples -= b.bad.holes(part.first, part.slots);
+    if constexpr (parts::tolerant) samples -= b.bad.holes(batch.first, batch.slots);
     engine.delivered(samples, bytes);
-    return batch_type(&own(b), part);
+    return batch_type(&own(b), batch);
   }
 
   /// A batch of rows that are copied together; null when there are none.
-  block* gather(std::uint64_t epoch, batch_part& part) {
+  block* gather(std::uint64_t epoch, batch_rows& batch) {
     if (filling_ == nullptr) {
       if (!find_row(epoch)) return commit_end(epoch), nullptr;
       filling_ = take_batch();
@@ -232,15 +232,15 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     block_type& out = own(*filling_);
     fill(out, epoch);
     if (engine.stopped()) return nullptr;
-    part.first = 0;
-    part.valid = out.gathered.size();
-    if (part.valid == 0 || (part.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
+    batch.first = 0;
+    batch.valid = out.gathered.size();
+    if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
       gathered_.give_back(std::exchange(filling_, nullptr));
       return commit_end(epoch), nullptr;
     }
-    out.slots = part.slots = setup_.at_end == tail::pad ? setup_.batch_size : part.valid;
-    if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
-    engine_type::evaluator_type::finish_columns(out, part);
+    out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
+    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.size());
+    engine_type::evaluator_type::finish_columns(out, batch);
     if (out.what != nullptr) fail(out.what);
     see_holes(out, epoch);
     engine.learn_from(out);

@@ -76,7 +76,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void take_back(block* b) noexcept;
 
   /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
-  [[nodiscard]] const batch_part* next_part(std::uint64_t epoch);
+  [[nodiscard]] const batch_rows* next_part(std::uint64_t epoch);
 
   /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
   /// run was stopped.
@@ -100,7 +100,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// begins.
   [[nodiscard]] bool end_of_steps();
   /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
-  [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_part& part);
+  [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_rows& batch);
 
   hand_out_setup setup_;
   consumer_place place_;
@@ -112,12 +112,12 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// The shares of a chunk, of which nobody knows how many pieces it gives: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
-  [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->parts.size(); }
+  [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->batches.size(); }
   [[nodiscard]] bool take_block();
   void leave_block() noexcept;
   void see(std::uint64_t epoch, const bad_slot& one);
   void count_bad(std::uint64_t epoch);
-  void pass_bad(block& b, const batch_part& part);
+  void pass_bad(block& b, const batch_rows& batch);
   [[nodiscard]] std::uint64_t bad_so_far();
   [[nodiscard]] selection::verdict find_in_chunk();
   void leave_chunk();

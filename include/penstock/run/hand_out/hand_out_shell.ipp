@@ -116,22 +116,22 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
     }
     b->bad.sort();
   }
-  shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->parts.size()) : pieces;
+  shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->batches.size()) : pieces;
   hold(*b, shares_);
   block_ = b;
   next_ = bad_ = 0;
   return true;
 }
 
-PENSTOCK_INLINE const batch_part* hand_out_shell::next_part(std::uint64_t epoch) {
+PENSTOCK_INLINE const batch_rows* hand_out_shell::next_part(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
   if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
     return nullptr;
   if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
   block& b = *block_;
-  const batch_part& part = b.parts[next_];
-  if (tally_ != nullptr) pass_bad(b, part);
-  if (b.what != nullptr && b.bad_slot < part.first + part.slots) {
+  const batch_rows& batch = b.batches[next_];
+  if (tally_ != nullptr) pass_bad(b, batch);
+  if (b.what != nullptr && b.bad_slot < batch.first + batch.slots) {
     const std::exception_ptr what = b.what;
     drop();
     fail(what);
@@ -139,16 +139,16 @@ PENSTOCK_INLINE const batch_part* hand_out_shell::next_part(std::uint64_t epoch)
   delivered.advance();
   ++next_;
   ++out_;
-  return &part;
+  return &batch;
 }
 
 // Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
-PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_part& part) {
-  const std::uint64_t end = std::min(part.first + part.slots, b.bad_slot);
+PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch) {
+  const std::uint64_t end = std::min(batch.first + batch.slots, b.bad_slot);
   try {
     for (const bad_slot& one : b.bad.all())
-      if (one.row >= part.first && one.row < end) tally_->see(part.delivered.epoch, one);
-    if (b.bad_slot >= part.first + part.slots) count_bad(part.delivered.epoch);
+      if (one.row >= batch.first && one.row < end) tally_->see(batch.delivered.epoch, one);
+    if (b.bad_slot >= batch.first + batch.slots) count_bad(batch.delivered.epoch);
   } catch (...) {
     drop();
     fail(std::current_exception());
@@ -188,7 +188,7 @@ PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
     leave_block();
     fail(what);
   }
-  const std::uint64_t inputs = block_->parts[0].valid;
+  const std::uint64_t inputs = block_->batches[0].valid;
   if (!block_->last) {
     engine_.delivered_feed().advance(inputs);
     place_.next_chunk(block_->after);  // a chunk's memory is used again
@@ -277,13 +277,13 @@ PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
   return true;
 }
 
-PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_part& part) {
+PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {
   if (!setup_.pieces || filling_ != nullptr || !place_.all_pass() || !find_row(epoch) ||
       good_rows() - place_.row() < setup_.batch_size)
     return nullptr;
-  part.first = place_.row();
-  part.slots = part.valid = setup_.batch_size;
-  see_bad(part.first + part.slots);
+  batch.first = place_.row();
+  batch.slots = batch.valid = setup_.batch_size;
+  see_bad(batch.first + batch.slots);
   commit_bad(epoch);
   place_.take(setup_.batch_size);
   ++out_;

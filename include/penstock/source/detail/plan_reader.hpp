@@ -29,7 +29,7 @@ struct placed_node {
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   const Reader* reader = nullptr;
 
