@@ -820,10 +820,10 @@ struct source_mark {
   friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
 };
 
-/// Where an element came from: its position, and which part of it where a stage made several of one.
+/// Where an element came from: its position, and which piece of it where a stage made several of one.
 struct origin {
   position at;
-  std::uint32_t part = 0;
+  std::uint32_t piece = 0;
 
   friend constexpr auto operator<=>(const origin&, const origin&) = default;
 };
@@ -2036,15 +2036,15 @@ namespace penstock::inline v0_1 {
 template <class Scratch>
 struct call {
   position at;
-  std::uint32_t part = 0;    ///< which part of the sample, after `unbatch`
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
   std::uint64_t seed = 0;    ///< of the pipeline
   std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
   Scratch& scratch;
 
-  /// Random numbers keyed by seed, position, part and stage: the same on any number of threads or ranks and
+  /// Random numbers keyed by seed, position, piece and stage: the same on any number of threads or ranks and
   /// after a restore.
   [[nodiscard]] constexpr rng random() const noexcept {
-    return {seed, at.epoch, at.index, part == 0 ? stream : mix64(stream ^ mix64(part))};
+    return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
   }
 };
 
@@ -4551,7 +4551,7 @@ template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   if constexpr (in::template has<shard_tag>)
-    return detail::at<in::shard>(p.stages()).part;
+    return detail::at<in::shard>(p.stages()).share;
   else
     return world{};
 }
@@ -4846,7 +4846,7 @@ inline std::uint64_t now_ns() noexcept {
 
 /// What is at the root of every worker.
 struct worker_root {
-  std::uint32_t part = 0;
+  std::uint32_t piece = 0;
   stage_cost cost;
   landing_time landing;
 };
@@ -4890,7 +4890,7 @@ struct source_node {
     }
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   const Reader* reader = nullptr;
 
@@ -4942,7 +4942,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -4960,7 +4960,7 @@ struct stage_node {
     [[no_unique_address]] stage_cost cost;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
-  static constexpr bool has_parts = Up::has_parts || part_of_kind<Stage, expander_tag>;
+  static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -4981,12 +4981,12 @@ struct stage_node {
   template <class Sink, class V, class Timing>
   void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
     auto& root = detail::root_of(w);
-    const detail::call_for<Stage> call{p, Up::has_parts ? root.part : 0u, seed, stream, w.own};
+    const detail::call_for<Stage> call{p, Up::has_pieces ? root.piece : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
-      const part_scope scope{root.part, root.part};
-      std::uint32_t part = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
+      const piece_scope scope{root.piece, root.piece};
+      std::uint32_t piece = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
-        root.part = part++;
+        root.piece = piece++;
         if constexpr (Timing::value)
           hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
         else
@@ -5011,11 +5011,11 @@ struct stage_node {
       sink(stage.apply(std::forward<V>(value), call));
     }
   }
-  /// Puts the number of the part back, also when a stage behind throws: the worker lives on.
-  struct part_scope {
-    std::uint32_t& part;
+  /// Puts the number of the piece back, also when a stage behind throws: the worker lives on.
+  struct piece_scope {
+    std::uint32_t& piece;
     std::uint32_t before;
-    ~part_scope() { part = before; }
+    ~piece_scope() { piece = before; }
   };
   static void count(worker& w, std::uint64_t nanoseconds) noexcept {
     w.cost.nanoseconds += nanoseconds;
@@ -5455,7 +5455,7 @@ selection select_between(const pack<Stages...>& stages) {
     using type = std::remove_cvref_t<decltype(stage)>;
     if constexpr (I >= First && I < Last) {
       if constexpr (part_of_kind<type, shard_tag>)
-        all.deal(stage.part.rank, stage.part.size);
+        all.deal(stage.share.rank, stage.share.size);
       else if constexpr (counting_stage<type>)
         all.keep(stage.kept());
     }
@@ -5576,11 +5576,11 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
   }
   if constexpr (parts::direct) {
     const auto& batch = detail::at<in::batch>(p.stages());
-    const world part = world_of(p);
+    const world share = world_of(p);
     made.mine = {.size = orders.size(),
-                 .global = batch.global_size(part.size),
-                 .world = part.size,
-                 .rank = part.rank,
+                 .global = batch.global_size(share.size),
+                 .world = share.size,
+                 .rank = share.rank,
                  .lanes = orders.lanes(),
                  .policy = batch.at_end};
     made.mine.check();
@@ -5592,11 +5592,11 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if (made.fixed_steps)
       made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
-      const world part = parts::shard_before_decider ? world_of(p) : world{};
+      const world share = parts::shard_before_decider ? world_of(p) : world{};
       made.mine = {.size = orders.size(),
-                   .global = part.size,
-                   .world = part.size,
-                   .rank = part.rank,
+                   .global = share.size,
+                   .world = share.size,
+                   .rank = share.rank,
                    // else each world-th position
                    .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
                    .policy = tail::pad};  // the last positions go to the first ranks, one each
@@ -5614,7 +5614,7 @@ namespace penstock::inline v0_1 {
 
 /// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
 /// small batches.
-struct batch_part {
+struct batch_rows {
   step_view view;
   std::uint64_t first = 0;   // row of the block
   std::uint64_t slots = 0;   // rows
@@ -5622,14 +5622,14 @@ struct batch_part {
   std::uint64_t global = 0;  // samples of the global step
   position delivered;        // epoch and step as the consumer counts them
 
-  batch_part() noexcept {}  // `= default` would fill the unused tables of the view with zeros
+  batch_rows() noexcept {}  // `= default` would fill the unused tables of the view with zeros
   /// A whole step without lanes: positions from `base` on, and nothing to compute.
-  batch_part(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
+  batch_rows(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
              position place) noexcept
       : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
   /// Whether the next one's rows and positions go on where this one's end.
-  [[nodiscard]] bool continues_in(const batch_part& next) const noexcept {
+  [[nodiscard]] bool continues_in(const batch_rows& next) const noexcept {
     return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
            next.first == first + slots && next.view.base() == view.base() + slots;
   }
@@ -5638,20 +5638,20 @@ struct batch_part {
 /// Which positions stand in the rows of a block: what a feed says. Prepared by the consumer before workers
 /// may look.
 struct placement {
-  std::vector<batch_part> parts;       // batches; a chunk has one part
+  std::vector<batch_rows> batches;     // a chunk has one entry
   std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
   bool listed = false;
   bool last = false;                // chunks: the last one of its pass
   std::uint64_t epoch = 0;          // of the positions
-  std::uint64_t slots = 0;          // rows of all parts
+  std::uint64_t slots = 0;          // rows of all batches
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
 
   /// The position index in a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
     if (listed) return indices[static_cast<std::size_t>(row)];
     std::size_t i = 0;
-    while (i + 1 < parts.size() && row >= parts[i + 1].first) ++i;
-    return parts[i].view[row - parts[i].first];
+    while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
+    return batches[i].view[row - batches[i].first];
   }
   /// Binds a chain of orders for what stands here.
   template <class Orders>
@@ -5699,12 +5699,12 @@ class position_buffer {
 
   /// The next ordinal; there must be one.
   std::uint64_t next() {
-    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
-    const std::uint64_t out = held_[place];
+    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const std::uint64_t out = held_[drawn];
     if (taken_ < size_) {
-      held_[place] = taken_++;
+      held_[drawn] = taken_++;
     } else {
-      held_[place] = held_.back();
+      held_[drawn] = held_.back();
       held_.pop_back();
     }
     return out;
@@ -6179,7 +6179,7 @@ PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t giv
 }
 
 PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
-  p.parts.clear();
+  p.batches.clear();
   p.indices.clear();
   p.listed = facts_.has_buffer;
   p.last = false;
@@ -6203,48 +6203,48 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   }
   do {
     const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
-    batch_part& part = p.parts.emplace_back();
-    part.first = p.slots;
-    part.slots = is_whole ? whole_.slots : c.slots(at.index);
-    part.valid = is_whole ? whole_.slots : c.valid(at.index);
-    part.global = is_whole ? c.global : c.count(at.index);
-    part.delivered = {epoch_, step_};
+    batch_rows& batch = p.batches.emplace_back();
+    batch.first = p.slots;
+    batch.slots = is_whole ? whole_.slots : c.slots(at.index);
+    batch.valid = is_whole ? whole_.slots : c.valid(at.index);
+    batch.global = is_whole ? c.global : c.count(at.index);
+    batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
       draw(1, &p.indices);
-      p.indices.resize(static_cast<std::size_t>(part.first + part.slots));  // padding has no position
-      for (std::uint64_t i = part.first; i < part.first + part.valid; ++i) {
+      p.indices.resize(static_cast<std::size_t>(batch.first + batch.slots));  // padding has no position
+      for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
         p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
         p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
       }
     } else {
-      part.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
-                                       whole_.slots)
-                           : c.at(at.index);
+      batch.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
+                                        whole_.slots)
+                            : c.at(at.index);
       p.low = std::min(p.low, at.index * c.global);
-      p.high = std::max(p.high, at.index * c.global + part.global);
+      p.high = std::max(p.high, at.index * c.global + batch.global);
     }
-    p.slots += part.slots;
+    p.slots += batch.slots;
     go_on(1);
-    if (p.parts.size() == most || !more()) break;
+    if (p.batches.size() == most || !more()) break;
     at = locate();
-  } while (at.epoch == p.epoch && p.parts.back().delivered.epoch == epoch_);
+  } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
 
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
-  batch_part& part = p.parts.emplace_back();
-  part.delivered = {epoch_, step_};
+  batch_rows& batch = p.batches.emplace_back();
+  batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // how many there are is known when they are pulled
-    p.slots = part.slots = facts_.chunk;
-    part.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
+    p.slots = batch.slots = facts_.chunk;
+    batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
   const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
-  p.slots = part.slots = part.valid = count;
+  p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
-    part.view = step_view(step_, count, 1, 0, count, count);
+    batch.view = step_view(step_, count, 1, 0, count, count);
     p.low = step_;
     p.high = step_ + count;
   } else {
@@ -6293,7 +6293,7 @@ PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position
   const std::uint64_t global = facts_.mine.global, slots = whole_.slots, epoch = epoch_;
   std::uint64_t base = at.index * global + whole_.begin, row = 0, step = step_;
   for (const std::uint64_t end = step + count; step != end; ++step, base += global, row += slots)
-    p.parts.emplace_back(base, row, slots, global, position{epoch, step});
+    p.batches.emplace_back(base, row, slots, global, position{epoch, step});
   p.slots = row;
   go_on(count);
 }
@@ -6994,6 +6994,166 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/observe/counters.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What one stage did so far. Times are estimates from the samples that were timed (one in every 64 grains).
+struct stage_counters {
+  std::string name;
+  std::uint64_t samples = 0;
+  double busy_seconds = 0;
+};
+
+/// The bad samples of a run, on its rank: what `run.bad_samples()` gives.
+struct bad_sample_counts {
+  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, among what was delivered
+  std::uint64_t epoch = 0;                  ///< where the run stands
+  std::uint64_t in_epoch = 0;               ///< in that epoch, those before the state it began with included
+  std::uint64_t budget = 0;                 ///< how many there may be in an epoch
+};
+
+/// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
+struct run_counters {
+  std::vector<stage_counters> stages;  ///< source first
+  std::uint64_t samples = 0;           ///< delivered, on this rank
+  std::uint64_t bytes = 0;             ///< delivered
+  std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
+  unsigned workers = 0;
+  double seconds = 0;              ///< since the run was opened
+  double stall_seconds = 0;        ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together, evaluating
+  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  /// of these, seconds in which the consumer waited for a batch
+  double waiting_for_room_in_stall = 0;
+  /// all workers together, seconds behind the serial front of a forward source
+  double waiting_for_input = 0;
+  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
+  std::uint64_t bytes_held = 0;             ///< by batches and chunks, free ones included
+
+  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
+  [[nodiscard]] double samples_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
+  }
+  [[nodiscard]] double bytes_per_second() const {
+    return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds;
+  }
+};
+
+/// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
+/// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
+/// more, there is 0.
+[[nodiscard]] run_counters since(run_counters now, const run_counters& before);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/counters.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before) {
+  const auto lessen = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
+  lessen(now.samples, before.samples);
+  lessen(now.bytes, before.bytes);
+  lessen(now.batches, before.batches);
+  lessen(now.skipped, before.skipped);
+  lessen(now.replaced, before.replaced);
+  lessen(now.seconds, before.seconds);
+  lessen(now.stall_seconds, before.stall_seconds);
+  lessen(now.worker_busy_seconds, before.worker_busy_seconds);
+  lessen(now.waiting_for_room, before.waiting_for_room);
+  lessen(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
+  lessen(now.waiting_for_input, before.waiting_for_input);
+  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
+    lessen(now.stages[i].samples, before.stages[i].samples);
+    lessen(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
+  }
+  return now;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_ledger.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The name of a rank's ledger: `{rank}` is its number; without it, of several ranks, ".rank3" stands before
+/// the extension.
+[[nodiscard]] std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world);
+
+/// A file to which lines are added, each whole and at once. One thread. Throws `errc::io`, with the file.
+class bad_ledger {
+ public:
+  bad_ledger() = default;
+  /// Opens a file and makes it if it is not there; nothing where the name is empty. A last line that was cut
+  /// is ended.
+  explicit bad_ledger(std::string path);
+  bad_ledger(bad_ledger&& other) noexcept
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+  bad_ledger& operator=(bad_ledger&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~bad_ledger() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
+  /// Adds a line and hands it to the system.
+  void write(std::string line);
+
+ private:
+  [[noreturn]] void fail(std::string_view what);
+
+  std::string path_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_ledger.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world) {
+  const std::string number = std::to_string(rank);
+  bool named = false;
+  for (std::size_t at = 0; (at = name.find("{rank}", at)) != std::string::npos; at += number.size()) {
+    name.replace(at, 6, number);
+    named = true;
+  }
+  if (named || world == 1) return name;
+  const std::size_t slash = name.rfind('/'), first = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t dot = name.rfind('.');
+  return name.insert(dot == std::string::npos || dot <= first ? name.size() : dot, ".rank" + number);
+}
+
+PENSTOCK_INLINE bad_ledger::bad_ledger(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  file_ = std::fopen(path_.c_str(), "ab+");
+  if (file_ == nullptr) fail("cannot be opened");
+  if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 && std::fseek(file_, -1, SEEK_END) == 0) {
+    const int last = std::fgetc(file_);
+    std::fseek(file_, 0, SEEK_END);
+    if (last != '\n' && last != EOF) write("");
+  }
+}
+PENSTOCK_INLINE void bad_ledger::write(std::string line) {
+  line += '\n';
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+    fail("cannot be written");
+}
+PENSTOCK_INLINE void bad_ledger::fail(std::string_view what) {
+  const int code = errno;
+  throw error(errc::io, {"the ledger of bad samples ", what, ": ", std::strerror(code),
+                         "; give bad_samples::ledger another place"})
+      .in_stage("bad_samples")
+      .in_file(path_);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/bad/bad_slot.hpp
 
 /// Bad samples on their way from the worker that met them to the consumer, and what stands in for one.
@@ -7101,6 +7261,159 @@ PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> me
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/bad/bad_tally.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where a sample comes from, for a ledger; what is not known is left out.
+struct sample_place {
+  std::optional<std::uint64_t> source;
+  std::string key, file;
+};
+
+/// What a rank's share of a number of bad samples is, when a state goes on with another number of ranks: each
+/// rank before is taken to have had as many; rounded up.
+[[nodiscard]] constexpr std::uint64_t share_of_bad(std::uint64_t bad, std::uint64_t before,
+                                                   std::uint64_t after) noexcept {
+  if (before == after || bad == 0) return bad;
+  if (bad > std::numeric_limits<std::uint64_t>::max() / before) return bad;  // no run has had so many
+  return (bad * before - 1) / after + 1;
+}
+
+/// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
+[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& share,
+                                                 const sample_place& mine, const sample_place& other = {});
+
+/// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
+/// ledger.
+/// One thread.
+///
+/// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
+/// out, or `drop` them. Nothing is written or counted before.
+class tolerant_tally {
+ public:
+  /// `policy` is how errors call it; the ledger's `path` may be empty.
+  tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
+
+  /// Throws the error that says so where the budget is spent.
+  void see(std::uint64_t epoch, const bad_slot& one);
+  /// `place_of(position)` gives a `sample_place`.
+  template <class PlaceOf>
+  void commit(std::uint64_t epoch, PlaceOf place_of) {
+    if (pending_.empty()) return;
+    if (ledger_)
+      for (const bad_slot& one : pending_)
+        ledger_.write(ledger_line(one, share_, place_of(one.at),
+                                  one.substitute ? place_of(*one.substitute) : sample_place()));
+    count_pending(epoch);
+  }
+  void drop() noexcept { pending_.clear(); }
+  /// Whether there are some that were seen and not committed.
+  [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
+
+  /// How many there were in an epoch; of one that is not at hand, none yet.
+  [[nodiscard]] std::uint64_t count(std::uint64_t epoch) const noexcept {
+    return epoch == epoch_ ? in_epoch_ : 0;
+  }
+  void restore(std::uint64_t epoch, std::uint64_t count) noexcept {
+    epoch_ = epoch;
+    in_epoch_ = count;
+  }
+  [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
+    return {skipped_, replaced_, epoch, count(epoch), most_};
+  }
+
+ private:
+  void count_pending(std::uint64_t epoch);
+
+  world share_;
+  std::string policy_;
+  bad_ledger ledger_;
+  std::vector<bad_slot> pending_;
+  std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+};
+
+/// The tally of a plan.
+template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
+class bad_tally : public tolerant_tally {
+ public:
+  bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
+      : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
+                  samples) {}
+
+ private:
+  template <class Policy>
+  bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
+      : tolerant_tally(share, policy.describe(), policy.most.limit(samples), policy.path) {}
+};
+
+/// Of a plan whose bad samples are fatal: nothing.
+template <class Plan>
+class bad_tally<Plan, false> {
+ public:
+  bad_tally(const Plan&, std::optional<std::uint64_t>) {}
+  static void drop() noexcept {}
+  [[nodiscard]] static bool pending() noexcept { return false; }
+  [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/bad/bad_tally.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share, const sample_place& mine,
+                                        const sample_place& other) {
+  std::string line;
+  const auto place = [&](position at, const sample_place& found) {
+    detail::append(line, {"\"index\": ", at.index});
+    if (found.source) detail::append(line, {", \"source\": ", *found.source});
+  };
+  const auto text = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+  };
+  detail::append(line, {"{\"rank\": ", share.rank, ", \"epoch\": ", one.at.epoch, ", "});
+  place(one.at, mine);
+  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
+  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
+  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
+  text("stage", one.what.stage());
+  text("code", to_string(one.what.code()));
+  text("reason", one.what.message());
+  text("done", one.substitute ? "replaced" : "skipped");
+  if (one.substitute) {
+    line += ", \"substitute\": {";
+    place(*one.substitute, other);
+    text("key", other.key);
+    text("file", other.file);
+    line += '}';
+  }
+  return line + '}';
+}
+
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
+                                               const std::string& path)
+    : share_(share), policy_(std::move(policy)), most_(most) {
+  // Replicas of a rank see the same bad samples: one of them writes them down.
+  if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
+}
+PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
+  const std::uint64_t before = count(epoch) + pending_.size();
+  if (before >= most_)
+    throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", most_,
+                                        " bad samples in epoch ", epoch, ", and this is number ", before + 1,
+                                        "; mend the data or raise the budget: ", one.what.message()});
+  pending_.push_back(one);
+}
+PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
+  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
+  restore(epoch, count(epoch) + pending_.size());
+  pending_.clear();
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/block/slot_memory.hpp
 
@@ -7300,7 +7613,7 @@ PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint6
   all.resize(filled + n);
   position* const into = all.data() + filled;
   const std::uint64_t of_epoch = epoch;
-  if (!listed && parts[0].view.contiguous()) {
+  if (!listed && batches[0].view.contiguous()) {
     const std::uint64_t first = index(0);
     for (std::size_t i = 0; i < n; ++i) into[i] = {of_epoch, first + from_slots[i]};
   } else {
@@ -7382,13 +7695,13 @@ class batch_handle {
 
   batch_handle() = default;
   /// Takes one share of the block_type, which keeps its pool alive.
-  batch_handle(block_type* p, const batch_part& part) noexcept
+  batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
-        first_(static_cast<std::size_t>(part.first)),
-        slots_(static_cast<std::size_t>(part.slots)),
-        valid_(static_cast<std::size_t>(part.valid)),
-        global_(static_cast<std::size_t>(part.global)),
-        place_(part.delivered) {}
+        first_(static_cast<std::size_t>(batch.first)),
+        slots_(static_cast<std::size_t>(batch.slots)),
+        valid_(static_cast<std::size_t>(batch.valid)),
+        global_(static_cast<std::size_t>(batch.global)),
+        place_(batch.delivered) {}
   batch_handle(batch_handle&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)),
         first_(other.first_),
@@ -7510,7 +7823,7 @@ class batch_handle {
   }
 
  private:
-  [[nodiscard]] Core& core() const { return *static_cast<Core*>(block_->owner.get()); }
+  [[nodiscard]] Core& core() const { return Core::of(*block_); }
 
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
@@ -7543,319 +7856,6 @@ template <std::size_t I, any_batch B>
                 "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
                 "long as the view");
   return b.template field<I>();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/observe/counters.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What one stage did so far. Times are estimates from the samples that were timed (one in every 64 grains).
-struct stage_counters {
-  std::string name;
-  std::uint64_t samples = 0;
-  double busy_seconds = 0;
-};
-
-/// The bad samples of a run, on its rank: what `run.bad_samples()` gives.
-struct bad_sample_counts {
-  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, among what was delivered
-  std::uint64_t epoch = 0;                  ///< where the run stands
-  std::uint64_t in_epoch = 0;               ///< in that epoch, those before the state it began with included
-  std::uint64_t budget = 0;                 ///< how many there may be in an epoch
-};
-
-/// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
-struct run_counters {
-  std::vector<stage_counters> stages;  ///< source first
-  std::uint64_t samples = 0;           ///< delivered, on this rank
-  std::uint64_t bytes = 0;             ///< delivered
-  std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
-  unsigned workers = 0;
-  double seconds = 0;              ///< since the run was opened
-  double stall_seconds = 0;        ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;  ///< all workers together, evaluating
-  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
-  /// of these, seconds in which the consumer waited for a batch
-  double waiting_for_room_in_stall = 0;
-  /// all workers together, seconds behind the serial front of a forward source
-  double waiting_for_input = 0;
-  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
-  std::uint64_t bytes_held = 0;             ///< by batches and chunks, free ones included
-
-  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
-  [[nodiscard]] double samples_per_second() const {
-    return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
-  }
-  [[nodiscard]] double bytes_per_second() const {
-    return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds;
-  }
-};
-
-/// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
-/// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
-/// more, there is 0.
-[[nodiscard]] run_counters since(run_counters now, const run_counters& before);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/observe/counters.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before) {
-  const auto lessen = [](auto& from_this, auto that) { from_this = from_this > that ? from_this - that : 0; };
-  lessen(now.samples, before.samples);
-  lessen(now.bytes, before.bytes);
-  lessen(now.batches, before.batches);
-  lessen(now.skipped, before.skipped);
-  lessen(now.replaced, before.replaced);
-  lessen(now.seconds, before.seconds);
-  lessen(now.stall_seconds, before.stall_seconds);
-  lessen(now.worker_busy_seconds, before.worker_busy_seconds);
-  lessen(now.waiting_for_room, before.waiting_for_room);
-  lessen(now.waiting_for_room_in_stall, before.waiting_for_room_in_stall);
-  lessen(now.waiting_for_input, before.waiting_for_input);
-  for (std::size_t i = 0; i < std::min(now.stages.size(), before.stages.size()); ++i) {
-    lessen(now.stages[i].samples, before.stages[i].samples);
-    lessen(now.stages[i].busy_seconds, before.stages[i].busy_seconds);
-  }
-  return now;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/bad/bad_ledger.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The name of a rank's ledger: `{rank}` is its number; without it, of several ranks, ".rank3" stands before
-/// the extension.
-[[nodiscard]] std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world);
-
-/// A file to which lines are added, each whole and at once. One thread. Throws `errc::io`, with the file.
-class bad_ledger {
- public:
-  bad_ledger() = default;
-  /// Opens a file and makes it if it is not there; nothing where the name is empty. A last line that was cut
-  /// is ended.
-  explicit bad_ledger(std::string path);
-  bad_ledger(bad_ledger&& other) noexcept
-      : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-  bad_ledger& operator=(bad_ledger&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~bad_ledger() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-
-  [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
-  /// Adds a line and hands it to the system.
-  void write(std::string line);
-
- private:
-  [[noreturn]] void fail(std::string_view what);
-
-  std::string path_;
-  std::FILE* file_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/bad/bad_ledger.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world) {
-  const std::string number = std::to_string(rank);
-  bool named = false;
-  for (std::size_t at = 0; (at = name.find("{rank}", at)) != std::string::npos; at += number.size()) {
-    name.replace(at, 6, number);
-    named = true;
-  }
-  if (named || world == 1) return name;
-  const std::size_t slash = name.rfind('/'), first = slash == std::string::npos ? 0 : slash + 1;
-  const std::size_t dot = name.rfind('.');
-  return name.insert(dot == std::string::npos || dot <= first ? name.size() : dot, ".rank" + number);
-}
-
-PENSTOCK_INLINE bad_ledger::bad_ledger(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  file_ = std::fopen(path_.c_str(), "ab+");
-  if (file_ == nullptr) fail("cannot be opened");
-  if (std::fseek(file_, 0, SEEK_END) == 0 && std::ftell(file_) > 0 && std::fseek(file_, -1, SEEK_END) == 0) {
-    const int last = std::fgetc(file_);
-    std::fseek(file_, 0, SEEK_END);
-    if (last != '\n' && last != EOF) write("");
-  }
-}
-PENSTOCK_INLINE void bad_ledger::write(std::string line) {
-  line += '\n';
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-    fail("cannot be written");
-}
-PENSTOCK_INLINE void bad_ledger::fail(std::string_view what) {
-  const int code = errno;
-  throw error(errc::io, {"the ledger of bad samples ", what, ": ", std::strerror(code),
-                         "; give bad_samples::ledger another place"})
-      .in_stage("bad_samples")
-      .in_file(path_);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/bad/bad_tally.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Where a sample comes from, for a ledger; what is not known is left out.
-struct sample_place {
-  std::optional<std::uint64_t> source;
-  std::string key, file;
-};
-
-/// What a rank's share of a number of bad samples is, when a state goes on with another number of ranks: each
-/// rank before is taken to have had as many; rounded up.
-[[nodiscard]] constexpr std::uint64_t share_of_bad(std::uint64_t bad, std::uint64_t before,
-                                                   std::uint64_t after) noexcept {
-  if (before == after || bad == 0) return bad;
-  if (bad > std::numeric_limits<std::uint64_t>::max() / before) return bad;  // no run has had so many
-  return (bad * before - 1) / after + 1;
-}
-
-/// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
-[[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& part,
-                                                 const sample_place& mine, const sample_place& other = {});
-
-/// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
-/// ledger.
-/// One thread.
-///
-/// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
-/// out, or `drop` them. Nothing is written or counted before.
-class tolerant_tally {
- public:
-  /// `policy` is how errors call it; the ledger's `path` may be empty.
-  tolerant_tally(const world& part, std::string policy, std::uint64_t most, const std::string& path);
-
-  /// Throws the error that says so where the budget is spent.
-  void see(std::uint64_t epoch, const bad_slot& one);
-  /// `place_of(position)` gives a `sample_place`.
-  template <class PlaceOf>
-  void commit(std::uint64_t epoch, PlaceOf place_of) {
-    if (pending_.empty()) return;
-    if (ledger_)
-      for (const bad_slot& one : pending_)
-        ledger_.write(ledger_line(one, part_, place_of(one.at),
-                                  one.substitute ? place_of(*one.substitute) : sample_place()));
-    count_pending(epoch);
-  }
-  void drop() noexcept { pending_.clear(); }
-  /// Whether there are some that were seen and not committed.
-  [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
-
-  /// How many there were in an epoch; of one that is not at hand, none yet.
-  [[nodiscard]] std::uint64_t count(std::uint64_t epoch) const noexcept {
-    return epoch == epoch_ ? in_epoch_ : 0;
-  }
-  void restore(std::uint64_t epoch, std::uint64_t count) noexcept {
-    epoch_ = epoch;
-    in_epoch_ = count;
-  }
-  [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
-    return {skipped_, replaced_, epoch, count(epoch), most_};
-  }
-
- private:
-  void count_pending(std::uint64_t epoch);
-
-  world part_;
-  std::string policy_;
-  bad_ledger ledger_;
-  std::vector<bad_slot> pending_;
-  std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
-};
-
-/// The tally of a plan.
-template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
-class bad_tally : public tolerant_tally {
- public:
-  bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
-      : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
-                  samples) {}
-
- private:
-  template <class Policy>
-  bad_tally(const world& part, const Policy& policy, std::optional<std::uint64_t> samples)
-      : tolerant_tally(part, policy.describe(), policy.most.limit(samples), policy.path) {}
-};
-
-/// Of a plan whose bad samples are fatal: nothing.
-template <class Plan>
-class bad_tally<Plan, false> {
- public:
-  bad_tally(const Plan&, std::optional<std::uint64_t>) {}
-  static void drop() noexcept {}
-  [[nodiscard]] static bool pending() noexcept { return false; }
-  [[nodiscard]] static bad_sample_counts counts(std::uint64_t epoch) noexcept { return {.epoch = epoch}; }
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/bad/bad_tally.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& part, const sample_place& mine,
-                                        const sample_place& other) {
-  std::string line;
-  const auto place = [&](position at, const sample_place& found) {
-    detail::append(line, {"\"index\": ", at.index});
-    if (found.source) detail::append(line, {", \"source\": ", *found.source});
-  };
-  const auto text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
-  };
-  detail::append(line, {"{\"rank\": ", part.rank, ", \"epoch\": ", one.at.epoch, ", "});
-  place(one.at, mine);
-  text("key", one.what.key().empty() ? std::string_view(mine.key) : one.what.key());
-  text("file", one.what.file().empty() ? std::string_view(mine.file) : one.what.file());
-  if (one.what.offset()) detail::append(line, {", \"offset\": ", *one.what.offset()});
-  text("stage", one.what.stage());
-  text("code", to_string(one.what.code()));
-  text("reason", one.what.message());
-  text("done", one.substitute ? "replaced" : "skipped");
-  if (one.substitute) {
-    line += ", \"substitute\": {";
-    place(*one.substitute, other);
-    text("key", other.key);
-    text("file", other.file);
-    line += '}';
-  }
-  return line + '}';
-}
-
-PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& part, std::string policy, std::uint64_t most,
-                                               const std::string& path)
-    : part_(part), policy_(std::move(policy)), most_(most) {
-  // Replicas of a rank see the same bad samples: one of them writes them down.
-  if (part_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, part_.rank, part_.size));
-}
-PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
-  const std::uint64_t before = count(epoch) + pending_.size();
-  if (before >= most_)
-    throw detail::error_like(one.what, {policy_, ": rank ", part_.rank, " has spent its budget of ", most_,
-                                        " bad samples in epoch ", epoch, ", and this is number ", before + 1,
-                                        "; mend the data or raise the budget: ", one.what.message()});
-  pending_.push_back(one);
-}
-PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
-  for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
-  restore(epoch, count(epoch) + pending_.size());
-  pending_.clear();
 }
 
 }  // namespace penstock::inline v0_1
@@ -8891,41 +8891,41 @@ PENSTOCK_INLINE any_ring any_ring::own(std::size_t blocks, std::uint64_t grains,
 namespace penstock::inline v0_1 {
 
 /// The next number of those that a front saved.
-[[nodiscard]] inline std::uint64_t take_place(std::span<const std::uint64_t>& places) {
-  if (places.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
-  const std::uint64_t place = places.front();
-  places = places.subspan(1);
-  return place;
+[[nodiscard]] inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
+  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t mark = marks.front();
+  marks = marks.subspan(1);
+  return mark;
 }
 
 /// A front, or a reader, that can say where it stands and go there.
 template <class T>
-concept saving_front = requires(const T& front, std::vector<std::uint64_t>& places) { front.save(places); };
+concept saving_front = requires(const T& front, std::vector<std::uint64_t>& marks) { front.save(marks); };
 /// A reader that can.
 template <class T>
 concept marking_reader = requires(const T& reader) { reader.mark(); };
 
 /// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
-/// end. `save(places)` appends where it stands, `load(epoch, places)` takes as many away and goes there.
+/// end. `save(marks)` appends where it stands, `load(epoch, marks)` takes as many away and goes there.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires marking_reader<Reader>
   {
     const source_mark at = reader_.mark();
-    places.push_back(at.shard);
-    places.push_back(at.sample);
+    marks.push_back(at.shard);
+    marks.push_back(at.sample);
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires marking_reader<Reader>
   {
     source_mark there;
-    there.shard = take_place(places);
-    there.sample = take_place(places);
+    there.shard = take_mark(marks);
+    there.sample = take_mark(marks);
     reader_.seek(epoch, there);
   }
 
@@ -8951,17 +8951,17 @@ class selected_front {
     }
   }
 
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    up_.save(places);
-    places.push_back(which_.mark_at(number_));
+    up_.save(marks);
+    marks.push_back(which_.mark_at(number_));
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
   {
-    up_.load(epoch, places);
-    number_ = which_.number_at(take_place(places));
+    up_.load(epoch, marks);
+    number_ = which_.number_at(take_mark(marks));
   }
 
  private:
@@ -8995,20 +8995,20 @@ class repeat_front {
     return false;
   }
 
-  void save(std::vector<std::uint64_t>& places) const
+  void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    places.push_back(round_);
-    places.push_back(empty_ ? 1 : 0);
-    up_.save(places);
+    marks.push_back(round_);
+    marks.push_back(empty_ ? 1 : 0);
+    up_.save(marks);
   }
-  void load(std::uint64_t epoch, std::span<const std::uint64_t>& places)
+  void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
   {
     first_ = times_ ? epoch * *times_ : 0;
-    round_ = take_place(places);
-    empty_ = take_place(places) != 0;
-    up_.load(first_ + round_, places);
+    round_ = take_mark(marks);
+    empty_ = take_mark(marks) != 0;
+    up_.load(first_ + round_, marks);
   }
 
  private:
@@ -9042,10 +9042,10 @@ class buffer_front {
         ended_ = true;
     }
     if (size_ == 0) return false;
-    const auto place = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
-    std::swap(item, held_[place]);
-    if (!ended_ && !up_.next(held_[place])) ended_ = true;
-    if (ended_) std::swap(held_[place], held_[--size_]);
+    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    std::swap(item, held_[drawn]);
+    if (!ended_ && !up_.next(held_[drawn])) ended_ = true;
+    if (ended_) std::swap(held_[drawn], held_[--size_]);
     return true;
   }
 
@@ -9071,24 +9071,24 @@ inline constexpr std::size_t mixed_at = [] {
 
 /// How samples have been dealt to ranks already: take and skip count for all ranks together.
 struct dealt_among {
-  world part;
+  world ranks;
   bool repeated = false;  // since then: who has how many of which round is not known any more
 
   /// What is kept of this rank's samples, where a stage keeps so many of all; and goes on behind it.
   [[nodiscard]] item_range share(item_range all) {
-    if (repeated && part.size > 1)
+    if (repeated && ranks.size > 1)
       throw error(errc::argument,
                   "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
     const item_range mine{share(all.first), share(all.end)};
-    part.rank = (part.rank + part.size - all.first % part.size) % part.size;
+    ranks.rank = (ranks.rank + ranks.size - all.first % ranks.size) % ranks.size;
     return mine;
   }
 
  private:
   /// How many of the first `count` samples are this rank's.
   [[nodiscard]] std::uint64_t share(std::uint64_t count) const noexcept {
-    return count > part.rank ? (count - part.rank - 1) / part.size + 1 : 0;
+    return count > ranks.rank ? (count - ranks.rank - 1) / ranks.size + 1 : 0;
   }
 };
 
@@ -9105,9 +9105,9 @@ auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
       constexpr std::size_t mixes = mixed_at<I, End, Stages...>;
       auto counted = nest_front<Item, I + 1, mixes>(std::move(up), stages);
       selection mine;
-      mine.deal(stage.part.rank, stage.part.size);
+      mine.deal(stage.share.rank, stage.share.size);
       return nest_front<Item, mixes, End>(selected_front<decltype(counted), Item>(std::move(counted), mine),
-                                          stages, dealt_among{stage.part});
+                                          stages, dealt_among{stage.share});
     } else if constexpr (part_of_kind<type, cursor_tag>) {
       return nest_front<Item, I + 1, End>(buffer_front<Up, Item>(std::move(up), stage.capacity, stage.seed),
                                           stages, dealt);
@@ -9153,8 +9153,8 @@ class serial_front {
 
   /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
   /// front said that it stood.
-  void restart(std::span<const std::uint64_t> places = {}) {
-    begin_at_.assign(places.begin(), places.end());
+  void restart(std::span<const std::uint64_t> marks = {}) {
+    begin_at_.assign(marks.begin(), marks.end());
     epoch_ = no_epoch;
   }
   /// Lets all who wait go, for good; the ring has been stopped before.
@@ -9164,10 +9164,9 @@ class serial_front {
   }
 
   /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
-  /// the run was stopped. `failed(n)`
-  /// `after` is where the front stands then, where it can be resumed. `failed(n)`
-  /// is called inside a handler when the source throws after n samples; `waited(ns)` says how long this took
-  /// its turn to come.
+  /// the run was stopped. `after` is where the front stands then, where it can be resumed. `failed(n)` is
+  /// called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its
+  /// turn to come.
   template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
@@ -9222,8 +9221,8 @@ class serial_front {
   void go_to(std::uint64_t epoch) {
     if constexpr (saves) {
       if (!begin_at_.empty()) {
-        const std::vector<std::uint64_t> places = std::exchange(begin_at_, {});
-        std::span<const std::uint64_t> rest = places;
+        const std::vector<std::uint64_t> marks = std::exchange(begin_at_, {});
+        std::span<const std::uint64_t> rest = marks;
         front_.load(epoch, rest);
         if (!rest.empty())
           throw error(errc::state, "the state has too many places of the source; it was edited");
@@ -9503,12 +9502,18 @@ class any_observer {
   const calls* calls_;
 };
 
+namespace detail {
+/// A name more; out of line, since a plan has many.
+void add_name(std::vector<std::string>& names, std::string_view name);
+}  // namespace detail
+
 /// The names of a plan's source and value stages, in the order in which workers go through them.
 template <class Plan>
 [[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
-  std::vector<std::string> names{std::string(Plan::source_type::source_name)};
+  std::vector<std::string> names;
+  detail::add_name(names, Plan::source_type::source_name);
   const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) names.push_back(text_of_stage(stage));
+    if constexpr (value_stage<Stage>) detail::add_name(names, text_of_stage(stage));
   };
   p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
   return names;
@@ -9588,6 +9593,10 @@ class run_watch {
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void detail::add_name(std::vector<std::string>& names, std::string_view name) {
+  names.emplace_back(name);
+}
+
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
                                      std::size_t stages)
     : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
@@ -9640,9 +9649,9 @@ PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t e
 /// Which batch a block is.
 PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
   if (in_place_) {
-    e.batch = b.parts.front().delivered.index;
-    e.epoch = b.parts.front().delivered.epoch;
-    for (const batch_part& part : b.parts) e.samples += part.valid;
+    e.batch = b.batches.front().delivered.index;
+    e.epoch = b.batches.front().delivered.epoch;
+    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
   } else if (b.from_batches) {
     e.samples = b.gathered.size();
     if (b.gathered.empty()) return;
@@ -9658,14 +9667,14 @@ PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noe
 PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
                                        std::uint64_t slots) const noexcept {
   e.epoch = b.epoch;
-  for (const batch_part& part : b.parts) {
-    const std::uint64_t all = part.first + part.valid;
-    const std::uint64_t begin = in_place_ ? std::max(first, part.first) : part.first;
+  for (const batch_rows& batch : b.batches) {
+    const std::uint64_t all = batch.first + batch.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
     const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
     if (begin >= end) continue;
     if (e.first == run_event::none) {
       e.first = b.index(begin);
-      if (in_place_) e.batch = part.delivered.index;
+      if (in_place_) e.batch = batch.delivered.index;
     }
     e.last = b.index(end - 1);
   }
@@ -9833,7 +9842,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     who_.hint(who_.self, next_);
   } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
   }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.parts[0].valid);
+  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.batches[0].valid);
   held.lock();
 }
 
@@ -9856,6 +9865,148 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
       more_.wait(held);
     }
   }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/sizes.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Bytes that an element takes in the slots of a batch, as far as its type tells; 0 where it does not.
+template <class V>
+inline constexpr std::uint64_t slot_bytes_of = [] {
+  using stored_type = stored<std::remove_cvref_t<V>>;
+  if constexpr (stored_type::shape == shape_class::fixed)
+    return std::uint64_t{sizeof(typename stored_type::type)} * stored_type::elements;
+  else
+    return std::uint64_t{0};
+}();
+template <class... Fields>
+inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
+    (slot_bytes_of<typename Fields::type> + ... + std::uint64_t{0});
+
+/// Whether a value is numbers that are there: of a size that its type tells, and finished.
+template <class V>
+inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
+
+}  // namespace detail
+
+/// Plans that make plain numbers of plain numbers: a sample costs so little that blocks, grains and loops are
+/// made for many at once. What is announced as unfinished is never plain, however small its handle is.
+template <class Plan>
+inline constexpr bool plain_plan =
+    detail::plain_values<typename plan_parts<Plan>::element> &&
+    detail::plain_values<std::remove_cvref_t<typename Plan::source_type::element>>;
+
+/// The facts about a plan, its device and its machine that the sizes of a run follow from.
+struct size_facts {
+  bool direct = false;             ///< batches whose slots are known before anything is evaluated
+  bool plain = false;              ///< see `plain_plan`
+  bool batch_by_chunk = false;     ///< over a forward source, with nothing between chunks and batches
+  bool copies = false;             ///< batches are copied to a device
+  bool crowded = false;            ///< threads share processors
+  std::uint64_t slot_bytes = 0;    ///< that a sample takes in a batch; 0 where its type does not tell
+  std::uint64_t sample_bytes = 0;  ///< of a sample as the source knows it; 0 where it does not
+  std::uint64_t batch_size = 0;    ///< of this rank; 0 without `batch`
+};
+
+/// Fills in the facts that a plan and the reader of its source tell.
+template <class Plan>
+[[nodiscard]] size_facts size_facts_of(
+    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
+  using parts = plan_parts<Plan>;
+  size_facts facts;
+  facts.direct = parts::direct;
+  facts.plain = plain_plan<Plan>;
+  facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
+  facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
+  if constexpr (parts::batched) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+  if constexpr (requires { reader->bytes_per_sample(); }) {
+    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
+  }
+  return facts;
+}
+
+/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
+/// decides how fast a run is, never what it gives. Everything is measured in the bytes that will stand in the
+/// slots, not in the size of the handles that travel there.
+class run_sizes {
+ public:
+  run_sizes(const run_options& options, const size_facts& facts) noexcept
+      : options_(options), facts_(facts) {}
+
+  /// Batches of one block: one, but for small batches of plain numbers, where handing over costs more than
+  /// evaluating. `slots`: of one batch.
+  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// processors and the consumer is not woken for each. `slots`: of one block.
+  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
+  /// Slots that a worker takes at a time: some 32 KB, one where samples are large, a few where nothing is
+  /// known. A chunk is taken whole. `slots`: of one block.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
+  /// Slots of a chunk.
+  [[nodiscard]] std::uint64_t chunk() const noexcept;
+
+ private:
+  /// Slots of a plain plan that a worker takes at a time, and that a block holds at least: few where they
+  /// stay in the nearest cache, many where changing threads costs more.
+  [[nodiscard]] std::uint64_t plain_slots() const noexcept;
+  /// Slots that make up so many bytes, at least one and at most `most`; `unknown` where samples show their
+  /// size only when they are read.
+  [[nodiscard]] std::uint64_t slots_in(std::uint64_t bytes, std::uint64_t most,
+                                       std::uint64_t unknown) const noexcept;
+
+  run_options options_;
+  size_facts facts_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/sizes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
+  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
+}
+
+PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
+  if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
+  const unsigned workers = options_.workers.value_or(1);
+  if (workers == 0) return 2;
+  const std::size_t few = std::max(4u, workers + 3);
+  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
+                                                     262'144 / std::max<std::uint64_t>(1, slots);
+  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
+  if (!facts_.direct) return slots;
+  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
+  if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
+  if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
+  return slots_in(65'536, 64, 16);
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
+  const bool alone = options_.workers.value_or(1) == 0;
+  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
+                                                  std::uint64_t unknown) const noexcept {
+  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
+  if (facts_.sample_bytes == 0) most = unknown;  // what it takes to make a slot may be far more than the slot
+  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
 }
 
 }  // namespace penstock::inline v0_1
@@ -10171,9 +10322,19 @@ struct engine_calls {
 
 /// What a shell is told when it is made.
 struct engine_setup {
+  engine_setup();
+  engine_setup(const engine_setup&);
+  engine_setup(engine_setup&&) noexcept;
+  ~engine_setup();
+
+  /// Settles how many workers there are, where nobody said, and how large the pieces are into which the work
+  /// is cut. `facts` lack what the machine decides, and `positions` the size of a chunk.
+  void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
+
   run_options options;  ///< `workers` is set
   feed leading;         ///< which positions the blocks hold
   std::size_t batches_per_block = 1;
+  std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< over a source that can only be read forward
@@ -10193,7 +10354,7 @@ struct engine_setup {
 class engine_shell {
  public:
   /// `made_ring` gives a ring for so many blocks of so many grains.
-  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, std::uint64_t grain_slots,
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
                any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
@@ -10247,6 +10408,8 @@ class engine_shell {
   /// The feed that goes on when something is delivered: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Slots that a worker takes at a time.
+  [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
   /// Blocks in flight, at most; those that the consumer holds included.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
@@ -10275,7 +10438,6 @@ class engine_shell {
   const engine_calls* calls_;
   void* engine_;
   engine_setup setup_;
-  std::uint64_t grain_slots_;
   home_process home_;
   memory_account account_;
   feed leading_, delivered_feed_;
@@ -10299,24 +10461,112 @@ class engine_shell {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/machine.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
+[[nodiscard]] unsigned usable_processors();
+
+/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
+/// one for the training loop, at least one.
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/machine.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+PENSTOCK_INLINE double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
+  return share > 1 ? share - 1 : 1;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/engine_shell.ipp
 
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
 
+PENSTOCK_INLINE engine_setup::engine_setup() = default;
+PENSTOCK_INLINE engine_setup::engine_setup(const engine_setup&) = default;
+PENSTOCK_INLINE engine_setup::engine_setup(engine_setup&&) noexcept = default;
+PENSTOCK_INLINE engine_setup::~engine_setup() = default;
+
+PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t local_ranks, size_facts facts,
+                                        feed_facts positions) {
+  options = given;
+  if (!options.workers) options.workers = default_workers(local_ranks);
+  crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
+  facts.crowded = crowded;
+  const run_sizes sizes(options, facts);
+  positions.chunk = sizes.chunk();
+  leading = feed(std::move(positions));
+  batches_per_block = sizes.batches_per_block(leading.slots_per_block());
+  const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
+  grain_slots = sizes.grain(slots);
+  depth = sizes.depth(slots);
+  in_place = facts.direct;
+  copies = facts.copies;
+}
+
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-                                           std::uint64_t grain_slots,
                                            any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
                                            const std::stop_token& token)
     : calls_(&calls),
       engine_(engine),
       setup_(std::move(setup)),
-      grain_slots_(grain_slots),
       leading_(setup_.leading),
       delivered_feed_(leading_),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
-                      (leading_.slots_per_block() * setup_.batches_per_block + grain_slots - 1) / grain_slots,
+                      (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+                          setup_.grain_slots,
                       setup_.crowded ? 0 : 2000)),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
@@ -10561,7 +10811,7 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);
   }
-  watch_.grain(w.number, w.costs, b, grain * grain_slots_, grain_slots_, samples,
+  watch_.grain(w.number, w.costs, b, grain * setup_.grain_slots, setup_.grain_slots, samples,
                {begin, end, activity::evaluate, 0, s});
 }
 
@@ -10583,12 +10833,12 @@ namespace penstock::inline v0_1 {
 /// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
 /// block's columns.
 ///
-/// `Light` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
+/// `Plain` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
 /// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
 /// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
 /// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
 /// failure has left is entered again behind the bad sample, which is noted in the block.
-template <class Chain, class Block, class Ring, bool Light, bool Ordered = false, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Plain, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
   using worker = typename Chain::worker;
@@ -10597,10 +10847,10 @@ class evaluator {
 
   /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
   template <class Counts>
-  void write_slots(Block& p, const batch_part& part, worker& w, Counts& counts, std::uint64_t first,
+  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     in_place rows{p, w, first};
-    write(rows, part, counts, last, times, [](std::uint64_t) {});
+    write(rows, batch, counts, last, times, [](std::uint64_t) {});
   }
   /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
   template <class Counts>
@@ -10635,9 +10885,9 @@ class evaluator {
   /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
   /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
   /// a worker, another one takes its place.
-  static void finish_columns(Block& p, const batch_part& part) noexcept {
+  static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
-      finish_tolerantly(p, part, [&](bad_slot& one) {
+      finish_tolerantly(p, batch, [&](bad_slot& one) {
         p.columns.blank(static_cast<std::size_t>(one.row));
         one.substitute.reset();
         one.hole = true;
@@ -10645,14 +10895,14 @@ class evaluator {
       return;
     }
     try {
-      p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                       static_cast<std::size_t>(part.valid));
+      p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                       static_cast<std::size_t>(batch.valid));
     } catch (const slot_error& e) {
       slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(part.valid));  // an odd first one is not the measure
+      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // an odd first one is not the measure
       try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), true);
+        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                         static_cast<std::size_t>(batch.valid), true);
       } catch (const slot_error& better) {
         found = better;
       } catch (...) {  // memory is short: the first one then
@@ -10663,14 +10913,14 @@ class evaluator {
         note_failure(p, found.slot, p.index(found.slot));
       }
     } catch (...) {
-      p.fail(part.first, std::current_exception());
+      p.fail(batch.first, std::current_exception());
     }
   }
-  void finish_columns(Block& p, const batch_part& part, worker& w) const noexcept {
+  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
     if constexpr (Bad::replaces)
-      finish_tolerantly(p, part, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
+      finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
-      finish_columns(p, part);
+      finish_columns(p, batch);
   }
 
  private:
@@ -10703,7 +10953,7 @@ class evaluator {
   /// Where samples go of which each makes as many rows as it makes: one after another. Makes room where a
   /// stage made several of one.
   struct appended {
-    static constexpr bool makes_holes = false, one_each = !Chain::has_parts;
+    static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
     worker& w;
     std::uint64_t slot, count, room;
@@ -10807,16 +11057,16 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
   /// others.
   template <class Settle>
-  static void finish_tolerantly(Block& p, const batch_part& part, Settle settle) noexcept {
+  static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
     bool led = false;
     while (true) {
       try {
-        p.columns.finish(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots),
-                         static_cast<std::size_t>(part.valid), led || !p.bad.empty());
+        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
+                         static_cast<std::size_t>(batch.valid), led || !p.bad.empty());
         return;
       } catch (slot_error& e) {
         if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(part.valid));
+          p.columns.choose_lead(static_cast<std::size_t>(batch.valid));
           continue;
         }
         try {
@@ -10834,7 +11084,7 @@ class evaluator {
           return note_failure(p, e.slot, p.index(e.slot));
         }
       } catch (...) {
-        return p.fail(part.first, std::current_exception());
+        return p.fail(batch.first, std::current_exception());
       }
     }
   }
@@ -10844,18 +11094,18 @@ class evaluator {
   void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
     // room for a row per slot; the vector keeps what it had
     appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
-    write(rows, p.parts[0], counts, p.parts[0].valid, times, bring);
+    write(rows, p.batches[0], counts, p.batches[0].valid, times, bring);
     p.rows = rows.count;
   }
 
   /// Evaluates the slots up to `last` of a part to `rows`, which stands at the first of them; `bring` as
   /// above. With `times` the first one is timed.
   template <class Rows, class Counts, class Bring>
-  void write(Rows& rows, const batch_part& part, Counts& counts, std::uint64_t last, bool times,
+  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
              Bring bring) const noexcept {
     Block& p = rows.p;
     const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : part.view[slot - part.first];
+      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : batch.view[slot - batch.first];
     };
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
@@ -10869,10 +11119,10 @@ class evaluator {
       try {
         if (times && rows.slot < last) one(timed{});
         while (rows.slot < last && !ring_.stopped()) {
-          if constexpr (Light && Rows::one_each) {
+          if constexpr (Plain && Rows::one_each) {
             const std::uint64_t count = std::min(last - rows.slot, counts.run);
             counts.begin_run(index_of(rows.slot), count);
-            write_light(rows, part, rows.slot + count, bring);
+            write_plain(rows, batch, rows.slot + count, bring);
           } else {
             one(untimed{});
           }
@@ -10891,11 +11141,11 @@ class evaluator {
   /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
   /// where the loop has come to, also when something is thrown.
   template <class Rows, class Bring>
-  void write_light(Rows& rows, const batch_part& part, std::uint64_t last, Bring bring) const {
+  void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;
     worker& w = rows.w;
-    const step_view view = part.view;
-    const std::uint64_t epoch = p.epoch, base = part.first;
+    const step_view view = batch.view;
+    const std::uint64_t epoch = p.epoch, base = batch.first;
     auto into = rows.begin();
     std::uint64_t at = rows.slot;
     const auto loop = [&](auto index_of) {
@@ -10938,215 +11188,6 @@ class evaluator {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/machine.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
-/// one.
-[[nodiscard]] unsigned usable_processors();
-
-/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
-/// one for the training loop, at least one.
-[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/machine.ipp
-
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-PENSTOCK_INLINE double cgroup_quota() {
-  double quota = 0, period = 0;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
-    std::fclose(f);
-  } else {
-    const auto number = [](const char* path) {
-      double value = 0;
-      if (std::FILE* file = std::fopen(path, "re")) {
-        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
-        std::fclose(file);
-      }
-      return value;
-    };
-    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE unsigned usable_processors() {
-  unsigned count = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-#endif
-  if (const double quota = detail::cgroup_quota(); quota > 0)
-    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
-  return std::max(1u, count);
-}
-
-PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
-  return share > 1 ? share - 1 : 1;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/sizes.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Bytes that an element takes in the slots of a batch, as far as its type tells; 0 where it does not.
-template <class V>
-inline constexpr std::uint64_t slot_bytes_of = [] {
-  using stored_type = stored<std::remove_cvref_t<V>>;
-  if constexpr (stored_type::shape == shape_class::fixed)
-    return std::uint64_t{sizeof(typename stored_type::type)} * stored_type::elements;
-  else
-    return std::uint64_t{0};
-}();
-template <class... Fields>
-inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
-    (slot_bytes_of<typename Fields::type> + ... + std::uint64_t{0});
-
-/// Whether a value is numbers that are there: of a size that its type tells, and finished.
-template <class V>
-inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
-
-}  // namespace detail
-
-/// Plans that make plain numbers of plain numbers: a sample costs so little that blocks, grains and loops are
-/// made for many at once. What is announced as unfinished is never plain, however small its handle is.
-template <class Plan>
-inline constexpr bool plain_plan =
-    detail::plain_values<typename plan_parts<Plan>::element> &&
-    detail::plain_values<std::remove_cvref_t<typename Plan::source_type::element>>;
-
-/// The facts about a plan, its device and its machine that the sizes of a run follow from.
-struct size_facts {
-  bool direct = false;             ///< batches whose slots are known before anything is evaluated
-  bool plain = false;              ///< see `plain_plan`
-  bool batch_by_chunk = false;     ///< over a forward source, with nothing between chunks and batches
-  bool copies = false;             ///< batches are copied to a device
-  bool crowded = false;            ///< threads share processors
-  std::uint64_t slot_bytes = 0;    ///< that a sample takes in a batch; 0 where its type does not tell
-  std::uint64_t sample_bytes = 0;  ///< of a sample as the source knows it; 0 where it does not
-  std::uint64_t batch_size = 0;    ///< of this rank; 0 without `batch`
-};
-
-/// Fills in the facts that a plan and the reader of its source tell.
-template <class Plan>
-[[nodiscard]] size_facts size_facts_of(
-    const Plan& p, [[maybe_unused]] const typename Plan::source_type::reader* reader = nullptr) {
-  using parts = plan_parts<Plan>;
-  size_facts facts;
-  facts.direct = parts::direct;
-  facts.plain = plain_plan<Plan>;
-  facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
-  facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  if constexpr (parts::batched) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
-  if constexpr (requires { reader->bytes_per_sample(); }) {
-    if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
-  }
-  return facts;
-}
-
-/// How large the pieces are into which a run cuts its work: arithmetic on what is known when it is opened. It
-/// decides how fast a run is, never what it gives. Everything is measured in the bytes that will stand in the
-/// slots, not in the size of the handles that travel there.
-class run_sizes {
- public:
-  run_sizes(const run_options& options, const size_facts& facts) noexcept
-      : options_(options), facts_(facts) {}
-
-  /// Batches of one block: one, but for small batches of plain numbers, where handing over costs more than
-  /// evaluating. `slots`: of one batch.
-  [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
-  /// processors and the consumer is not woken for each. `slots`: of one block.
-  [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Slots that a worker takes at a time: some 32 KB, one where samples are large, a few where nothing is
-  /// known. A chunk is taken whole. `slots`: of one block.
-  [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
-  /// Slots of a chunk.
-  [[nodiscard]] std::uint64_t chunk() const noexcept;
-
- private:
-  /// Slots of a plain plan that a worker takes at a time, and that a block holds at least: few where they
-  /// stay in the nearest cache, many where changing threads costs more.
-  [[nodiscard]] std::uint64_t plain_slots() const noexcept;
-  /// Slots that make up so many bytes, at least one and at most `most`; `unknown` where samples show their
-  /// size only when they are read.
-  [[nodiscard]] std::uint64_t slots_in(std::uint64_t bytes, std::uint64_t most,
-                                       std::uint64_t unknown) const noexcept;
-
-  run_options options_;
-  size_facts facts_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/sizes.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
-  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
-  return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
-}
-
-PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
-  if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
-  const unsigned workers = options_.workers.value_or(1);
-  if (workers == 0) return 2;
-  const std::size_t few = std::max(4u, workers + 3);
-  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
-                                                     262'144 / std::max<std::uint64_t>(1, slots);
-  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
-}
-
-PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
-  if (!facts_.direct) return slots;
-  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
-}
-
-PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
-  if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
-  if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
-  return slots_in(65'536, 64, 16);
-}
-
-PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
-  const bool alone = options_.workers.value_or(1) == 0;
-  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
-  return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
-}
-
-PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
-                                                  std::uint64_t unknown) const noexcept {
-  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
-  if (facts_.sample_bytes == 0) most = unknown;  // what it takes to make a slot may be far more than the slot
-  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/engine.hpp
 
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
@@ -11168,26 +11209,15 @@ struct engine_basis {
         device_(device_of<Plan>::get(p).connect()),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
-    begin_with_.options = options;
-    if (!begin_with_.options.workers) begin_with_.options.workers = default_workers(world_of(p).local_size);
-    const unsigned workers = *begin_with_.options.workers;
-    begin_with_.crowded = workers != 0 && workers + 1 > usable_processors();
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
-    facts.copies = begin_with_.copies = session_type::copies;
-    facts.crowded = begin_with_.crowded;
-    const run_sizes sizes(begin_with_.options, facts);
-    begin_with_.leading = feed(make_feed_facts(p, orders_, sizes.chunk()));
-    begin_with_.batches_per_block = sizes.batches_per_block(begin_with_.leading.slots_per_block());
-    const std::uint64_t slots = begin_with_.leading.slots_per_block() * begin_with_.batches_per_block;
-    grain_ = sizes.grain(slots);
-    begin_with_.depth = sizes.depth(slots);
-    begin_with_.in_place = parts::direct;
+    facts.copies = session_type::copies;
+    begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
-    begin_with_.observers =
-        observers_of(p, workers, !parts::forward && takes_hints<reader_type> && options.ahead != 0);
+    begin_with_.observers = observers_of(p, *begin_with_.options.workers,
+                                         !parts::forward && takes_hints<reader_type> && options.ahead != 0);
   }
 
   static std::optional<reader_type> open_reader(const Plan& p) {
@@ -11202,7 +11232,6 @@ struct engine_basis {
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
-  std::uint64_t grain_ = 1;
 };
 
 }  // namespace detail
@@ -11238,7 +11267,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_), this->grain_,
+        engine_shell(calls, this, std::move(this->begin_with_),
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
@@ -11322,7 +11351,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), hint_binding_);
-    for (std::uint64_t slot = 0; slot < samples.parts[0].valid; ++slot)
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
   }
 
@@ -11344,19 +11373,20 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       detail::innermost(w.scratch).binding = &b.binding;
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
-        return b.parts[0].valid;
+        return b.batches[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * this->grain_, last = first + this->grain_;
-      for (std::size_t i = 0; i < b.parts.size() && b.parts[i].first < last; ++i) {
-        const batch_part& part = b.parts[i];
+      const std::uint64_t first = grain * this->grain_slots(), last = first + this->grain_slots();
+      for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
+        const batch_rows& batch = b.batches[i];
         // Batches whose positions follow each other are evaluated in one go.
-        while (plain && !b.listed && i + 1 < b.parts.size() && b.parts[i].continues_in(b.parts[i + 1])) ++i;
-        const std::uint64_t begin_row = std::max(first, part.first),
-                            end_row = std::min(last, b.parts[i].first + b.parts[i].valid);
+        while (plain && !b.listed && i + 1 < b.batches.size() && b.batches[i].continues_in(b.batches[i + 1]))
+          ++i;
+        const std::uint64_t begin_row = std::max(first, batch.first),
+                            end_row = std::min(last, b.batches[i].first + b.batches[i].valid);
         if (begin_row >= end_row) continue;
         samples += end_row - begin_row;
-        evaluator_.write_slots(b, part, w.scratch, *w.counts, begin_row, end_row,
+        evaluator_.write_slots(b, batch, w.scratch, *w.counts, begin_row, end_row,
                                times && begin_row == first);
       }
       return samples;
@@ -11366,12 +11396,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   std::uint64_t evaluate_pulled(block_type& b, plan_worker& w, std::uint64_t s, bool times,
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
-      batch_part& part = b.parts[0];
+      batch_rows& batch = b.batches[0];
       std::uint64_t turn = watch().now();
       const auto* items = front_.pull(
-          s, b.epoch, b.slots, abandoned, stop_state(), part.valid, b.last,
+          s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
-            evaluator_type::note_failure(b, after_all_rows, b.parts[0].view[count]);
+            evaluator_type::note_failure(b, after_all_rows, b.batches[0].view[count]);
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -11383,7 +11413,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       if (items == nullptr) return 0;
       evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
       if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;
-      return part.valid;
+      return batch.valid;
     }
     return 0;
   }
@@ -11391,7 +11421,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
-        for (const batch_part& part : b.parts) evaluator_.finish_columns(b, part, w.scratch);
+        for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
     }
   }
 
@@ -11405,109 +11435,744 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/hand_out/core_base.hpp
+// ---- penstock/run/hand_out/consumer_place.hpp
 
 namespace penstock::inline v0_1 {
 
-/// What both cores of a run share: the engine, and the counting of who holds what. `Core` is the derived
-/// class.
-template <class Plan, class Core>
-class core_base : public std::enable_shared_from_this<Core> {
-  using parts = plan_parts<Plan>;
+/// Which rows of chunks are the consumer's: what a plan says of them, in numbers.
+struct row_rules {
+  selection rows;              ///< take, skip and shard behind deciders
+  std::uint64_t ranks = 1;     ///< of the plan's world
+  std::uint64_t rank = 0;      ///< which one is ours
+  std::uint64_t global = 1;    ///< rows of a global step
+  bool batched = false;        ///< else a loop without batches
+  bool deals = false;          ///< the ranks deal what deciders keep
+  bool dealt_in_turn = false;  ///< a loop without batches and deciders over an indexed source
+};
 
+/// Where the consumer stands among the rows of chunks. It goes on row by row; a state says where it stood at
+/// the last `commit`, which comes with each element that is handed out. What was begun since, a batch that is
+/// not full or bad samples that are not counted, is not in it.
+class consumer_place {
  public:
-  using plan_type = Plan;
-  using engine_type = penstock::engine<Plan>;
-  using block_type = typename engine_type::block_type;
+  explicit consumer_place(row_rules rules) : rules_(std::move(rules)) {}
 
-  core_base(const Plan& p, const run_options& options, const std::stop_token& token)
+  /// The next row of the chunk at hand.
+  [[nodiscard]] std::uint64_t row() const noexcept { return row_; }
+  /// Whether a state says that the next row is done.
+  [[nodiscard]] bool done_before() const noexcept { return to_skip_ != 0; }
+  /// Whether every row from here on is the next one of this rank.
+  [[nodiscard]] bool all_pass() const noexcept { return rules_.rows.trivial() && dealt_ >= done_; }
+  /// Whether any row of this pass was let through by take and skip.
+  [[nodiscard]] bool any_passed() const noexcept { return passed_ != 0; }
+  /// What becomes of the next row. pass: it is this rank's; drop: it is not; end: nothing more passes in this
+  /// pass.
+  [[nodiscard]] selection::verdict look() noexcept;
+  /// Goes by so many rows.
+  void go_by(std::uint64_t count) noexcept {
+    row_ += count;
+    survivors_ += count;
+  }
+  /// The same for rows that the consumer gets.
+  void take(std::uint64_t count) noexcept {
+    go_by(count);
+    dealt_ += count;
+  }
+  /// The chunk at hand is used up, and the front of a forward source stood there behind it.
+  void next_chunk(std::vector<std::uint64_t>& front) noexcept {
+    row_ = 0;
+    front_.swap(front);
+  }
+  /// A pass begins where the feed stands.
+  void begin_pass(const feed& at) noexcept;
+
+  /// Elements of this epoch that were handed out when `commit` was called last.
+  [[nodiscard]] std::uint64_t number() const noexcept { return committed_.step; }
+  /// One more row of a loop without batches is handed out.
+  void count_row() noexcept { ++step_; }
+  /// So many elements of this epoch are handed out.
+  void count_to(std::uint64_t number) noexcept { step_ = number; }
+
+  /// Goes, with a feed, to where a state says.
+  void seek(feed& at, state s);
+  /// This is where the consumer stands now, with the feed of what was delivered and so many bad samples in
+  /// its epoch.
+  void commit(const feed& delivered, std::uint64_t bad);
+  /// Writes down where it stood at the last commit.
+  void write(state& s, feed& delivered) const;
+
+ private:
+  /// What a state says.
+  struct mark {
+    std::uint64_t epoch = 0, pass = 0, ordinal = 0, step = 0, rows = 0, survivors = 0, dealt = 0, bad = 0;
+    std::vector<std::uint64_t> front;
+  };
+
+  row_rules rules_;
+  std::uint64_t row_ = 0;
+  std::uint64_t to_skip_ = 0;    // rows of the chunk at hand that a state says are done
+  std::uint64_t survivors_ = 0;  // rows of this pass before this one, less those
+  std::uint64_t passed_ = 0;     // of them, those that take and skip let through
+  std::uint64_t step_ = 0;
+  std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
+  std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
+  std::vector<std::uint64_t> front_;  // forward sources: where the front stood before the chunk at hand
+  mark committed_;
+};
+
+/// Writes what a `shuffle_buffer` holds.
+void write_cursor(state& s, const position_buffer& cursor);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/hand_out/consumer_place.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
+  if (to_skip_ != 0) {
+    --to_skip_;
+    return selection::verdict::drop;
+  }
+  const selection::verdict seen = rules_.rows.look(survivors_);
+  if (seen != selection::verdict::pass) return seen;
+  ++passed_;
+  if (dealt_ >= done_ && rules_.rows.ours(dealt_)) return seen;
+  ++dealt_;
+  return selection::verdict::drop;
+}
+
+PENSTOCK_INLINE void consumer_place::begin_pass(const feed& at) noexcept {
+  survivors_ = row_ = to_skip_ = passed_ = 0;
+  if (at.pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
+  front_.clear();
+}
+
+PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
+  if (rules_.dealt_in_turn) {
+    const std::uint64_t mine = at.ordinals_below(s.dealt);
+    if (s.world != rules_.ranks || (s.rank != rules_.rank && mine != s.ordinal + s.rows)) {
+      s.ordinal = mine;
+      s.rows = s.survivors = s.given = 0;
+      s.held.clear();
+    }
+  }
+  at.seek(s.epoch, s.ordinal, s.pass);
+  if (s.given != 0 || !s.held.empty()) at.restore_cursor(s.taken, s.given, std::move(s.held));
+  begin_pass(at);
+  front_ = std::move(s.front);
+  to_skip_ = s.rows;
+  survivors_ = s.survivors - std::min(s.survivors, s.rows);
+  passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
+  // Steps up to this one are done, whoever did which part of them.
+  if (rules_.batched) {
+    step_ = s.step;
+    dealt_ = s.dealt;
+    done_ = rules_.deals ? s.step * rules_.global : 0;
+  } else {
+    step_ = s.dealt / rules_.ranks;
+    beyond_ = s.dealt % rules_.ranks;
+    dealt_ = rules_.rows.passing(s.survivors);
+    done_ = rules_.deals ? s.dealt : 0;
+  }
+}
+
+PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t bad) {
+  committed_.epoch = delivered.epoch();
+  committed_.pass = delivered.pass();
+  committed_.ordinal = delivered.step();
+  committed_.step = step_;
+  committed_.rows = row_ + to_skip_;
+  committed_.survivors = survivors_ + to_skip_;
+  committed_.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
+  committed_.bad = bad;
+  committed_.front = front_;
+}
+
+PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
+  s.epoch = committed_.epoch;
+  s.pass = committed_.pass;
+  s.ordinal = committed_.ordinal;
+  s.step = committed_.step;
+  s.rows = committed_.rows;
+  s.survivors = committed_.survivors;
+  s.dealt = committed_.dealt;
+  s.bad = committed_.bad;
+  s.front = committed_.front;
+  if (delivered.epoch() == s.epoch && delivered.pass() == s.pass && delivered.step() == s.ordinal) {
+    delivered.settle();
+    return write_cursor(s, delivered.cursor());
+  }
+  feed before = delivered;  // chunks were used up since
+  before.seek(s.epoch, s.ordinal, s.pass);
+  before.settle();
+  write_cursor(s, before.cursor());
+}
+
+PENSTOCK_INLINE void write_cursor(state& s, const position_buffer& cursor) {
+  s.taken = cursor.taken();
+  s.given = cursor.given();
+  s.held.assign(cursor.held().begin(), cursor.held().end());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/hand_out/hand_out_shell.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What the shell of a hand-out is told when it is made.
+struct hand_out_setup {
+  row_rules rules;
+  selection steps;               ///< take and skip after `batch`, where batches are gathered
+  std::uint64_t batch_size = 1;  ///< rows of a batch that is gathered
+  tail at_end = tail::keep;
+  bool in_place = false;   ///< blocks are batches, not chunks
+  bool forward = false;    ///< over a source that can only be read forward
+  bool has_steps = false;  ///< `steps(n)`: a pass over the data that gives nothing is an error
+  bool pieces = false;     ///< rows that lie in one chunk can be a batch as they are
+};
+
+/// What the shell of a hand-out has its plan's own code do. `self` is the plan's part, which made the shell.
+struct hand_out_calls {
+  void (*learn_from)(void* self, const block&) noexcept;       ///< the shapes of a block
+  void (*name_sample)(void* self, error&, position) noexcept;  ///< says which sample failed
+  sample_place (*place_of)(void* self, position);              ///< for a ledger
+};
+
+/// What a run hands out, and where its consumer stands: all of it but the values.
+///
+/// Where batches are written in place, those of a block are handed out one after another. Elsewhere the rows
+/// of chunks are found in order: they are the elements of a loop without batches, or are gathered into
+/// batches. One thread at a time is the consumer.
+class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
+ public:
+  /// `tally`: null where bad samples are fatal.
+  hand_out_shell(engine_shell& engine, tolerant_tally* tally, const hand_out_calls& calls, void* self,
+                 hand_out_setup setup, void (*destroy)(block*) noexcept);
+  hand_out_shell(const hand_out_shell&) = delete;
+  hand_out_shell& operator=(const hand_out_shell&) = delete;
+
+  /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
+  /// fork it does not: another thread may have held the pool's lock then.
+  static void give_up(block& b, std::uint32_t shares) noexcept;
+  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
+  /// when the process was copied stays locked.
+  void keep_forever() noexcept { self_ = shared_from_this(); }
+
+  [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
+  /// Lets go of what is begun and not handed out.
+  void drop() noexcept;
+  /// Goes to a place; drops what was begun.
+  void seek(const state& s);
+  void write_state(state& s);
+  [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
+
+ protected:
+  [[noreturn]] void fail(const std::exception_ptr& what);
+  /// The handle of a block is given to somebody, with so many shares.
+  void hold(block& b, std::uint32_t shares);
+  /// Takes back a share in the consumer's thread: those of one block are given up together.
+  void take_back(block* b) noexcept;
+
+  /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
+  [[nodiscard]] const batch_rows* next_part(std::uint64_t epoch);
+
+  /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
+  /// run was stopped.
+  [[nodiscard]] bool find_row(std::uint64_t epoch);
+  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
+  [[nodiscard]] std::uint64_t good_rows() const noexcept {
+    return block_->what != nullptr && block_->bad_slot < block_->rows ? block_->bad_slot : block_->rows;
+  }
+  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
+  /// are done were counted.
+  void see_bad(std::uint64_t end);
+  /// The holes that putting columns in order has left in a batch.
+  void see_holes(block& out, std::uint64_t epoch);
+  /// The bad samples that were seen belong to what is handed out.
+  void commit_bad(std::uint64_t epoch);
+  /// What was found and handed out up to here is done.
+  void commit() { place_.commit(engine_.delivered_feed(), bad_so_far()); }
+  /// The same at an epoch's end; nothing when the run was stopped.
+  void commit_end(std::uint64_t epoch);
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
+  /// begins.
+  [[nodiscard]] bool end_of_steps();
+  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
+  [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_rows& batch);
+
+  hand_out_setup setup_;
+  consumer_place place_;
+  block* block_ = nullptr;    // the one at hand
+  block* filling_ = nullptr;  // a batch that is begun
+  block_pool gathered_;       // batches that are made of rows of chunks
+
+ private:
+  /// The shares of a chunk, of which nobody knows how many pieces it gives: more than there can be.
+  static constexpr std::uint32_t pieces = 1u << 30;
+
+  [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->batches.size(); }
+  [[nodiscard]] bool take_block();
+  void leave_block() noexcept;
+  void see(std::uint64_t epoch, const bad_slot& one);
+  void count_bad(std::uint64_t epoch);
+  void pass_bad(block& b, const batch_rows& batch);
+  [[nodiscard]] std::uint64_t bad_so_far();
+  [[nodiscard]] selection::verdict find_in_chunk();
+  void leave_chunk();
+  void end_pass();
+  void check_pass();
+
+  engine_shell& engine_;
+  tolerant_tally* tally_;
+  const hand_out_calls* calls_;
+  void* plan_part_;
+  std::size_t next_ = 0;      // batches in place: the next one of the block
+  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  std::uint32_t shares_ = 0;  // of the block
+  std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
+  std::shared_ptr<hand_out_shell> self_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/hand_out/hand_out_shell.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_tally* tally,
+                                               const hand_out_calls& calls, void* self, hand_out_setup setup,
+                                               void (*destroy)(block*) noexcept)
+    : setup_(std::move(setup)),
+      place_(setup_.rules),
+      gathered_(engine.depth(), destroy),
+      engine_(engine),
+      tally_(tally),
+      calls_(&calls),
+      plan_part_(self) {}
+
+PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
+  if (!b.release(shares)) return;
+  const std::shared_ptr<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
+  auto& self = *static_cast<hand_out_shell*>(owner.get());
+  if (!self.engine_.home().here()) return;
+  self.engine_.watch().let_go(&b);
+  if (b.from_batches)
+    self.gathered_.give_back(&b);
+  else
+    self.engine_.give_back(&b);
+}
+
+PENSTOCK_INLINE void hand_out_shell::drop() noexcept {
+  if (tally_ != nullptr) tally_->drop();
+  leave_block();
+  if (filling_ != nullptr) gathered_.give_back(std::exchange(filling_, nullptr));
+}
+
+PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
+  drop();
+  if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
+  engine_.reposition(
+      [&](feed& at) {
+        if (!setup_.in_place) return place_.seek(at, s);
+        at.seek(s.epoch, s.step);
+        if (s.given != 0 || !s.held.empty()) at.restore_cursor(s.taken, s.given, s.held);
+      },
+      s.front);
+  commit();
+}
+
+PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
+  feed& delivered = engine_.delivered_feed();
+  if (!setup_.in_place) return place_.write(s, delivered);
+  delivered.settle();
+  s.epoch = delivered.epoch();
+  s.step = delivered.step();
+  s.bad = bad_so_far();
+  write_cursor(s, delivered.cursor());
+}
+
+PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, std::size_t first,
+                                                                std::size_t count) {
+  if (b.from_batches) return b.gathered;
+  std::vector<position> all;
+  all.reserve(count);
+  for (std::size_t row = first; row < first + count; ++row)
+    all.push_back({b.epoch, b.index(b.sources.empty() ? row : b.sources[row])});
+  return all;
+}
+
+PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
+  engine_.request_stop();
+  try {
+    std::rethrow_exception(what);
+  } catch (error& e) {
+    // What a batch finds when it is put together, its source does not see pass.
+    if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::hold(block& b, std::uint32_t shares) {
+  b.owner = shared_from_this();
+  b.shares.store(shares, std::memory_order_relaxed);
+  engine_.watch().hold(b);
+}
+
+PENSTOCK_INLINE void hand_out_shell::take_back(block* b) noexcept {
+  if (b == nullptr) return;
+  if (b != block_) return give_up(*b, 1);
+  --out_;
+  if (used_up()) leave_block();
+}
+
+PENSTOCK_INLINE void hand_out_shell::leave_block() noexcept {
+  const std::uint32_t left = shares_ - std::exchange(out_, 0);
+  block* const b = std::exchange(block_, nullptr);
+  if (b != nullptr && left != 0) give_up(*b, left);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::take_block() {
+  leave_block();
+  block* const b = engine_.next();
+  if (b == nullptr) return false;
+  if (setup_.in_place) {
+    if (b->what == nullptr) {
+      try {
+        calls_->learn_from(plan_part_, *b);
+        engine_.arrive(*b);
+      } catch (...) {
+        engine_.give_back_and_stop(b);  // what comes next is not what the consumer misses
+        throw;
+      }
+    }
+    b->bad.sort();
+  }
+  shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->batches.size()) : pieces;
+  hold(*b, shares_);
+  block_ = b;
+  next_ = bad_ = 0;
+  return true;
+}
+
+PENSTOCK_INLINE const batch_rows* hand_out_shell::next_part(std::uint64_t epoch) {
+  feed& delivered = engine_.delivered_feed();
+  if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
+    return nullptr;
+  if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
+  block& b = *block_;
+  const batch_rows& batch = b.batches[next_];
+  if (tally_ != nullptr) pass_bad(b, batch);
+  if (b.what != nullptr && b.bad_slot < batch.first + batch.slots) {
+    const std::exception_ptr what = b.what;
+    drop();
+    fail(what);
+  }
+  delivered.advance();
+  ++next_;
+  ++out_;
+  return &batch;
+}
+
+// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
+PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch) {
+  const std::uint64_t end = std::min(batch.first + batch.slots, b.bad_slot);
+  try {
+    for (const bad_slot& one : b.bad.all())
+      if (one.row >= batch.first && one.row < end) tally_->see(batch.delivered.epoch, one);
+    if (b.bad_slot >= batch.first + batch.slots) count_bad(batch.delivered.epoch);
+  } catch (...) {
+    drop();
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE bool hand_out_shell::find_row(std::uint64_t epoch) {
+  while (engine_.delivered_feed().epoch() == epoch) {
+    if (block_ == nullptr && !take_block()) return false;
+    const selection::verdict found = find_in_chunk();
+    if (found == selection::verdict::pass) return true;
+    try {
+      found == selection::verdict::end ? end_pass() : leave_chunk();
+    } catch (...) {
+      engine_.request_stop();  // the place is between two chunks: nothing may go on from there
+      throw;
+    }
+  }
+  return false;
+}
+
+// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
+PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
+  for (const std::uint64_t end = good_rows(); place_.row() < end; place_.go_by(1)) {
+    see_bad(place_.row() + 1);
+    const selection::verdict seen = place_.look();
+    if (seen != selection::verdict::drop) return seen;
+  }
+  return selection::verdict::drop;
+}
+
+// All rows of the chunk are used: its failure is due now, or the next chunk is.
+PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
+  see_bad(good_rows() + 1);
+  if (block_->what != nullptr) {
+    const std::exception_ptr what = block_->what;
+    leave_block();
+    fail(what);
+  }
+  const std::uint64_t inputs = block_->batches[0].valid;
+  if (!block_->last) {
+    engine_.delivered_feed().advance(inputs);
+    place_.next_chunk(block_->after);  // a chunk's memory is used again
+    leave_block();
+  } else if (setup_.forward) {
+    end_pass();  // nobody knew that the data end here: chunks beyond are dropped
+  } else {
+    check_pass();
+    engine_.delivered_feed().advance(inputs);
+    leave_block();
+    place_.begin_pass(engine_.delivered_feed());
+  }
+}
+
+// This pass is over wherever the feed is.
+PENSTOCK_INLINE void hand_out_shell::end_pass() {
+  check_pass();
+  feed next = engine_.delivered_feed();
+  next.next_pass();
+  next.limit(engine_.leading().limit());
+  leave_block();
+  engine_.reposition([&](feed& at) { at = next; });
+  place_.begin_pass(next);
+}
+
+PENSTOCK_INLINE void hand_out_shell::check_pass() {
+  if (!setup_.has_steps || place_.any_passed()) return;
+  engine_.request_stop();
+  throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
+      .in_stage("steps");
+}
+
+PENSTOCK_INLINE void hand_out_shell::see_bad(std::uint64_t end) {
+  if (tally_ == nullptr) return;
+  const auto& all = block_->bad.all();
+  for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
+    if (!place_.done_before()) see(engine_.delivered_feed().epoch(), all[bad_]);
+}
+
+PENSTOCK_INLINE void hand_out_shell::see_holes(block& out, std::uint64_t epoch) {
+  if (tally_ == nullptr) return;
+  out.bad.sort();
+  for (const bad_slot& one : out.bad.all()) see(epoch, one);
+}
+
+PENSTOCK_INLINE void hand_out_shell::see(std::uint64_t epoch, const bad_slot& one) {
+  try {
+    tally_->see(epoch, one);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::commit_bad(std::uint64_t epoch) {
+  if (tally_ == nullptr) return;
+  try {
+    count_bad(epoch);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+PENSTOCK_INLINE void hand_out_shell::count_bad(std::uint64_t epoch) {
+  tally_->commit(epoch, [this](position at) { return calls_->place_of(plan_part_, at); });
+}
+
+PENSTOCK_INLINE void hand_out_shell::commit_end(std::uint64_t epoch) {
+  if (engine_.stopped()) return;
+  commit_bad(epoch);
+  commit();
+}
+
+PENSTOCK_INLINE std::uint64_t hand_out_shell::bad_so_far() {
+  return tally_ == nullptr ? 0 : tally_->count(epoch());
+}
+
+PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+  const auto& fixed = engine_.leading().fixed_steps();
+  const std::uint64_t number = place_.number();
+  if (setup_.steps.look(number) != selection::verdict::end &&
+      !(fixed && setup_.steps.passing(number) >= *fixed))
+    return false;
+  state next;
+  next.epoch = epoch() + 1;
+  seek(next);
+  return true;
+}
+
+PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {
+  if (!setup_.pieces || filling_ != nullptr || !place_.all_pass() || !find_row(epoch) ||
+      good_rows() - place_.row() < setup_.batch_size)
+    return nullptr;
+  batch.first = place_.row();
+  batch.slots = batch.valid = setup_.batch_size;
+  see_bad(batch.first + batch.slots);
+  commit_bad(epoch);
+  place_.take(setup_.batch_size);
+  ++out_;
+  return block_;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/hand_out/hand_out.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a hand-out has before its shell: the engine, and what counts bad samples.
+template <class Plan>
+struct hand_out_basis {
+  using engine_type = penstock::engine<Plan>;
+
+  hand_out_basis(const Plan& p, const run_options& options, const std::stop_token& token)
       : engine(p, options, token), tally(p, engine.leading().samples_per_epoch()) {}
 
   engine_type engine;
   [[no_unique_address]] bad_tally<Plan> tally;
+};
 
-  /// Gives up shares of a payload; with the last one it goes back to its pool. Any thread. In a child after
-  /// fork it does not: another thread may have held the pool's lock then.
-  static void give_up(block_type& p, std::uint32_t shares) noexcept {
-    if (!p.release(shares)) return;
-    const std::shared_ptr<void> owner = std::move(p.owner);  // may be the last thing that keeps the pool
-    Core& core = *static_cast<Core*>(owner.get());
-    if (!core.engine.home().here()) return;
-    core.engine.watch().let_go(&p);
-    core.give_back(&p);
+/// What the shell of a hand-out is told of a plan.
+template <class Plan>
+hand_out_setup hand_out_setup_of(const Plan& p) {
+  using parts = plan_parts<Plan>;
+  using in = typename parts::in;
+  const world share = world_of(p);
+  hand_out_setup made;
+  made.in_place = parts::direct;
+  made.forward = parts::forward;
+  made.has_steps = in::template has<steps_tag>;
+  made.pieces = plain_plan<Plan> && !engine<Plan>::session_type::copies;
+  made.rules.ranks = share.size;
+  made.rules.rank = share.rank;
+  made.rules.batched = parts::batched;
+  made.rules.deals = parts::decided && !parts::shard_before_decider;
+  made.rules.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  if constexpr (parts::decided) made.rules.rows = select_between<in::decider, in::batch>(p.stages());
+  if constexpr (parts::batched && !parts::direct) {
+    made.steps = select_between<in::batch, in::count>(p.stages());
+    const auto& batch = at<in::batch>(p.stages());
+    made.rules.global = batch.global_size(share.size);
+    made.rules.rows.deal_in_steps_of(made.rules.global);
+    made.batch_size = batch.dealt_size(share.rank, share.size);
+    made.at_end = batch.at_end;
+  }
+  return made;
+}
+
+}  // namespace detail
+
+/// What a run owns and hands out: batches, or the rows of a loop without batches.
+///
+/// Batches that are known before anything is evaluated are written in place. Behind deciders and over forward
+/// sources they are gathered: a batch of numbers that lies within one chunk is handed out as it is; others
+/// are copied, row by row of each column. Only there is anything gathered.
+template <class Plan>
+class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
+  using basis = detail::hand_out_basis<Plan>;
+  using parts = plan_parts<Plan>;
+
+ public:
+  using plan_type = Plan;
+  using engine_type = typename basis::engine_type;
+  using block_type = typename engine_type::block_type;
+  using batch_type = batch_handle<hand_out>;
+  using basis::engine;
+
+  hand_out(const Plan& p, const run_options& options, const std::stop_token& token)
+      : basis(p, options, token),
+        hand_out_shell(engine, tally_of(this->tally), calls, this, detail::hand_out_setup_of(p),
+                       engine_type::destroy_block) {
+    if constexpr (parts::batched && !parts::direct) check_steps();
   }
 
-  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
-  /// when the process was copied stays locked.
-  void keep_forever() noexcept { self_ = this->shared_from_this(); }
+  /// The hand-out that holds a block.
+  [[nodiscard]] static hand_out& of(const block& b) noexcept {
+    return static_cast<hand_out&>(*static_cast<hand_out_shell*>(b.owner.get()));
+  }
+  /// Takes back a batch that the consumer is done with, in the consumer's thread.
+  void take_back(batch_type& b) noexcept { hand_out_shell::take_back(b.forget()); }
 
-  [[nodiscard]] std::uint64_t epoch() noexcept { return engine.delivered_feed().epoch(); }
+  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
+  /// to that batch.
+  batch_type next_batch(std::uint64_t epoch) {
+    if constexpr (parts::direct) {
+      const batch_rows* const batch = next_part(epoch);
+      return batch == nullptr ? batch_type() : counted(*block_, *batch);
+    } else {
+      batch_rows batch;
+      while (this->epoch() == epoch && !engine.stopped() && !end_of_steps()) {
+        const std::uint64_t number = place_.number();
+        block* b = take_piece(epoch, batch);
+        if (b == nullptr) b = gather(epoch, batch);
+        if (b == nullptr) return {};
+        batch.delivered = {epoch, number};
+        batch.global = batch.valid;
+        if (this->epoch() == epoch) place_.count_to(number + 1);
+        commit();
+        if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, batch);
+        (void)batch_type(&own(*b), batch);  // a skip after batch leaves it out
+      }
+      return {};
+    }
+  }
+
+  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
+  /// end.
+  auto* next_row(std::uint64_t epoch)
+    requires(!parts::batched)
+  {
+    using row_type = whole<typename parts::element>;
+    if (engine.stopped() || !find_row(epoch)) {
+      commit_end(epoch);
+      return static_cast<row_type*>(nullptr);
+    }
+    commit_bad(epoch);
+    row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(place_.row())];
+    place_.take(1);
+    place_.count_row();
+    commit();
+    engine.delivered(1, detail::whole_size(value));
+    return &value;
+  }
 
   /// The key of the sample at a position.
   [[nodiscard]] std::string key(position at) const
     requires(!parts::forward)
   {
-    const position source = engine.orders().sample_at(at);
-    return key_of(*engine.reader(), source);
+    return key_of(*engine.reader(), engine.orders().sample_at(at));
   }
 
- protected:
-  [[noreturn]] void fail(const std::exception_ptr& what) {
-    engine.request_stop();
-    try {
-      std::rethrow_exception(what);
-    } catch (error& e) {
-      // What a batch finds when it is put together, its source does not see pass.
-      if (e.code() == errc::shape && e.at()) name_sample(e, *e.at());
-      throw;
-    }
+ private:
+  using reader_type = typename Plan::source_type::reader;
+
+  static hand_out& self(void* h) noexcept { return *static_cast<hand_out*>(h); }
+  static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
+  static tolerant_tally* tally_of([[maybe_unused]] bad_tally<Plan>& tally) noexcept {
+    if constexpr (parts::tolerant) return &tally;
+    return nullptr;
   }
-  template <class F>
-  void try_or_fail(F f) {
-    try {
-      f();
-    } catch (...) {
-      fail(std::current_exception());
-    }
-  }
-  void hand_out(block_type& p, std::uint32_t shares) {
-    p.owner = this->shared_from_this();
-    p.shares.store(shares, std::memory_order_relaxed);
-    engine.watch().hold(p);
-  }
-  void count(const block_type& p, const batch_part& part) noexcept {
-    std::uint64_t bytes = 0;
-    for (const bytes_view column :
-         p.columns.bytes(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.slots)))
-      bytes += column.size();
-    std::uint64_t samples = part.valid;
-    if constexpr (parts::tolerant) samples -= p.bad.holes(part.first, part.slots);
-    engine.delivered(samples, bytes);
-  }
-  /// The bad samples that were seen belong to what is handed out.
-  void commit_bad(std::uint64_t epoch) {
-    tally.commit(epoch, [&]([[maybe_unused]] position at) {
-      sample_place place;
-      if constexpr (!parts::forward) {
-        try {  // what cannot be said is left out
-          const position source = engine.orders().sample_at(at);
-          using reader_type = typename Plan::source_type::reader;
-          place.source = source.index;
-          if constexpr (has_keys<reader_type>) place.key = key_of(*engine.reader(), source);
-          if constexpr (has_urls<reader_type>) place.file = url_of(*engine.reader(), source);
-        } catch (const error&) {
-        }
-      }
-      return place;
-    });
-  }
-  void restore_bad([[maybe_unused]] const state& s) {
-    tally.drop();
-    if constexpr (parts::tolerant)
-      tally.restore(s.epoch, share_of_bad(s.bad, s.world, world_of(engine.plan()).size));
-  }
+
+  static constexpr hand_out_calls calls{
+      .learn_from =
+          [](void* h, const block& b) noexcept {
+            self(h).engine.learn_from(static_cast<const block_type&>(b));
+          },
+      .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
+      .place_of = [](void* h, position at) { return self(h).place_of(at); }};
+
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    using reader_type = typename Plan::source_type::reader;
     if constexpr (!parts::forward && has_urls<reader_type>) {
       try {
         const position source = engine.orders().sample_at(at);
@@ -11516,418 +12181,72 @@ class core_base : public std::enable_shared_from_this<Core> {
       }
     }
   }
-  template <class Cursor>
-  static void write_cursor(state& s, const Cursor& cursor) {
-    if constexpr (parts::has_cursor && !parts::forward) {
-      s.taken = cursor.taken();
-      s.given = cursor.given();
-      s.held.assign(cursor.held().begin(), cursor.held().end());
-    }
-  }
-
- private:
-  std::shared_ptr<Core> self_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/hand_out/chunk_core.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a run owns where samples go through chunks: the rows of the chunks, in order, are gathered into
-/// batches or handed out one by one.
-///
-/// A batch of numbers that lies within one chunk is handed out as it is; others are copied, row by row of
-/// each column.
-template <class Plan>
-class chunk_core : public core_base<Plan, chunk_core<Plan>> {
-  using base = core_base<Plan, chunk_core<Plan>>;
-  using parts = plan_parts<Plan>;
-
- public:
-  using engine_type = typename base::engine_type;
-  using block_type = typename base::block_type;
-  using batch_type = batch_handle<chunk_core>;
-
-  chunk_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token),
-        batches_(engine.depth(), engine_type::destroy_block),
-        ranks_(world_of(p).size) {
-    if constexpr (parts::decided)
-      rows_ = detail::select_between<parts::in::decider, parts::in::batch>(p.stages());
-    if constexpr (parts::batched) {
-      steps_ = detail::select_between<parts::in::batch, parts::in::count>(p.stages());
-      const auto& batch = detail::at<parts::in::batch>(p.stages());
-      const world part = world_of(p);
-      global_size_ = batch.global_size(part.size);
-      batch_size_ = batch.dealt_size(part.rank, part.size);
-      if (parts::forward && global_size_ % part.size != 0)
-        throw error(errc::argument, {"global_batch(", global_size_,
-                                     ") over a source that can only be read forward needs a "
-                                     "number of ranks that divides it, and ",
-                                     part.size, " does not"})
-            .in_stage("batch");
-      rows_.deal_in_steps_of(global_size_);
-      at_end_ = batch.at_end;
-      const auto fixed = engine.leading().fixed_steps();
-      if (fixed && steps_.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
-        throw error(errc::argument,
-                    {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
-            .in_stage("steps");
-    }
-  }
-
-  using base::engine;
-
-  void give_back(block_type* p) noexcept {
-    if (p->from_batches)
-      batches_.give_back(p);
-    else
-      engine.give_back(p);
-  }
-  void take_back(batch_type& b) noexcept { b.reset(); }
-
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
-  /// to that batch.
-  batch_type next_batch(std::uint64_t epoch) {
-    while (engine.delivered_feed().epoch() == epoch && !engine.stopped() && !end_of_steps()) {
-      const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
-      batch_part part;
-      block_type* p = take_piece(epoch, part);
-      if (p == nullptr) p = gather(epoch, part);
-      if (p == nullptr) return {};
-      part.delivered = {epoch, number};
-      part.global = part.valid;
-      if (engine.delivered_feed().epoch() == epoch) step_ = number + 1;
-      batch_type made(p, part);
-      if (steps_.look(number) == selection::verdict::pass) {
-        base::count(*p, part);
-        return made;
+  [[nodiscard]] sample_place place_of([[maybe_unused]] position at) const {
+    sample_place found;
+    if constexpr (!parts::forward) {
+      try {  // what cannot be said is left out
+        const position source = engine.orders().sample_at(at);
+        found.source = source.index;
+        if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
+        if constexpr (has_urls<reader_type>) found.file = url_of(*engine.reader(), source);
+      } catch (const error&) {
       }
     }
-    return {};
+    return found;
   }
 
-  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
-  /// end.
-  auto* next_row(std::uint64_t epoch)
-    requires(!parts::batched)
-  {
-    using row = whole<typename parts::element>;
-    if (engine.stopped() || !find_row(epoch)) {
-      if (!engine.stopped()) commit_seen(epoch);
-      return static_cast<row*>(nullptr);
-    }
-    commit_seen(epoch);
-    row& value = chunk_->columns.template column<0>()[static_cast<std::size_t>(row_)];
-    use_rows(1);
-    ++dealt_;
-    ++step_;
-    engine.delivered(1, detail::whole_size(value));
-    return &value;
+  void check_steps() const {
+    const world share = world_of(engine.plan());
+    const std::uint64_t global = setup_.rules.global;
+    if (parts::forward && global % share.size != 0)
+      throw error(errc::argument, {"global_batch(", global,
+                                   ") over a source that can only be read forward needs a "
+                                   "number of ranks that divides it, and ",
+                                   share.size, " does not"})
+          .in_stage("batch");
+    const auto& fixed = engine.leading().fixed_steps();
+    if (fixed && setup_.steps.passing(std::numeric_limits<std::uint64_t>::max()) < *fixed)
+      throw error(errc::argument,
+                  {"steps(", *fixed, "): a take after batch leaves fewer batches in an epoch; remove it"})
+          .in_stage("steps");
   }
 
-  /// Lets go of what is begun and not handed out.
-  void drop() noexcept {
-    base::tally.drop();
-    drop_chunk();
-    if (filling_ != nullptr) batches_.give_back(std::exchange(filling_, nullptr));
-  }
-
-  /// Goes to a place; drops what was begun.
-  void seek(state s) {
-    drop();
-    base::restore_bad(s);
-    engine.reposition(
-        [&](auto& feed) {
-          if constexpr (!parts::batched && !parts::decided && !parts::forward) {
-            const std::uint64_t mine = feed.ordinals_below(s.dealt);
-            const bool same_ranks = s.world == ranks_;
-            if (!same_ranks || (s.rank != world_of(engine.plan()).rank && mine != s.ordinal + s.rows)) {
-              s.ordinal = mine;
-              s.rows = s.survivors = s.given = 0;
-              s.held.clear();
-            }
-          }
-          feed.seek(s.epoch, s.ordinal, s.pass);
-          if constexpr (parts::has_cursor && !parts::forward) {
-            if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
-          }
-        },
-        s.front);
-    begin_pass();
-    front_at_ = std::move(s.front);
-    step_ = s.step;
-    to_skip_ = s.rows;
-    survivors_ = s.survivors - std::min(s.survivors, s.rows);
-    passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-    // Steps up to this one are done, whoever did which part of them.
-    if constexpr (parts::batched) {
-      dealt_ = s.dealt;
-      done_ = deals ? s.step * global_size_ : 0;
-    } else {
-      step_ = s.dealt / ranks_;
-      beyond_ = s.dealt % ranks_;
-      dealt_ = rows_.passing(s.survivors);
-      done_ = deals ? s.dealt : 0;
-    }
-  }
-  void write_state(state& s) {
-    if (filling_ == nullptr && !base::tally.pending()) {
-      engine.delivered_feed().settle();
-      write_place(s, engine.delivered_feed(), here());
-      s.front = front_at_;
-    } else {  // something was begun and not ended: the place before it
-      const place& at = filling_ != nullptr ? mark_ : before_;
-      auto before = engine.delivered_feed();
-      before.seek(at.epoch, at.ordinal, at.pass);
-      before.settle();
-      write_place(s, before, at);
-    }
-  }
-
-  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
-    if (p.from_batches) return p.gathered;
-    std::vector<position> all;
-    all.reserve(count);
-    for (std::size_t row = first; row < first + count; ++row)
-      all.push_back({p.epoch, p.index(p.sources[row])});
-    return all;
-  }
-
- private:
-  /// Whether ranks deal what deciders keep.
-  static constexpr bool deals = parts::decided && !parts::shard_before_decider;
-  static constexpr bool across_passes = parts::in::template has<steps_tag>;
-  /// Shares of a chunk whose pieces nobody has counted yet.
-  static constexpr std::uint32_t many = 1u << 30;
-
-  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
-  [[nodiscard]] std::uint64_t good_rows() const {
-    return chunk_->what != nullptr ? std::min(chunk_->bad_slot, chunk_->rows) : chunk_->rows;
-  }
-  void use_rows(std::uint64_t count) {
-    row_ += count;
-    survivors_ += count;
-  }
-  /// Whether every row from here on is the next one of this rank.
-  [[nodiscard]] bool all_pass() const noexcept { return rows_.trivial() && dealt_ >= done_; }
-  void drop_chunk() noexcept {
-    if (chunk_ != nullptr) base::give_up(*std::exchange(chunk_, nullptr), many - pieces_);
-  }
-
-  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
-  /// are done were counted.
-  void see_bad([[maybe_unused]] std::uint64_t end) {
-    if constexpr (parts::tolerant) {
-      const auto& all = chunk_->bad.all();
-      for (; bad_ < all.size() && all[bad_].row < end; ++bad_) {
-        if (to_skip_ != 0) continue;
-        settle_into(before_);
-        base::try_or_fail([&] { base::tally.see(engine.delivered_feed().epoch(), all[bad_]); });
-      }
-    }
-  }
-  void commit_seen([[maybe_unused]] std::uint64_t epoch) {
-    if constexpr (parts::tolerant) base::try_or_fail([&] { base::commit_bad(epoch); });
-  }
-  /// The holes that putting columns in order has left in a batch.
-  void see_holes([[maybe_unused]] block_type& out, [[maybe_unused]] std::uint64_t epoch) {
-    if constexpr (parts::tolerant) {
-      out.bad.sort();
-      for (const bad_slot& one : out.bad.all()) base::try_or_fail([&] { base::tally.see(epoch, one); });
-    }
-  }
-
-  /// Where the rows stand: what a state says of them.
-  struct place {
-    std::uint64_t epoch, pass, ordinal, step, rows, survivors, dealt, bad;
-    std::vector<std::uint64_t> front{};  // forward sources: where the front stood before the chunk at hand
-  };
-  [[nodiscard]] place here() noexcept {
-    const auto& trail = engine.delivered_feed();
-    return {trail.epoch(),   trail.pass(),          trail.step(), step_,
-            row_ + to_skip_, survivors_ + to_skip_, dealt(),      bad_so_far()};
-  }
-  /// Notes the same, or the place before bad samples that were seen on the way to what comes next.
-  void settle_into(place& into) {
-    if (base::tally.pending()) {
-      if (&into != &before_) into = before_;
-      return;
-    }
-    std::vector<std::uint64_t> front = std::move(into.front);  // its memory is used again
-    if constexpr (parts::forward) front = front_at_;
-    into = here();
-    into.front = std::move(front);
-  }
-  [[nodiscard]] std::uint64_t dealt() const noexcept {
-    return !parts::batched ? step_ * ranks_ + beyond_ : deals ? dealt_ : 0;
-  }
-  [[nodiscard]] std::uint64_t bad_so_far() noexcept {
-    if constexpr (parts::tolerant) return base::tally.count(engine.delivered_feed().epoch());
-    return 0;
-  }
-  template <class Feed>
-  static void write_place(state& s, const Feed& feed, const place& at) {
-    s.epoch = at.epoch;
-    s.pass = at.pass;
-    s.ordinal = at.ordinal;
-    s.step = at.step;
-    s.rows = at.rows;
-    s.survivors = at.survivors;
-    s.dealt = at.dealt;
-    s.bad = at.bad;
-    s.front = at.front;
-    base::write_cursor(s, feed.cursor());
-  }
-
-  /// Makes row `row_` of `chunk_` the next one that passes; false at the epoch's end or when the run was
-  /// stopped.
-  bool find_row(std::uint64_t epoch) {
-    while (engine.delivered_feed().epoch() == epoch) {
-      if (chunk_ == nullptr) {
-        chunk_ = engine.next();
-        if (chunk_ == nullptr) return false;
-        base::hand_out(*chunk_, many);
-        pieces_ = 0;
-        row_ = 0;
-        bad_ = 0;
-      }
-      const selection::verdict found = find_in_chunk();
-      if (found == selection::verdict::pass) return true;
-      try {
-        found == selection::verdict::end ? end_pass() : leave_chunk();
-      } catch (...) {
-        engine.request_stop();  // the place is between two chunks: nothing may go on from there
-        throw;
-      }
-    }
-    return false;
-  }
-  /// pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
-  selection::verdict find_in_chunk() {
-    for (const std::uint64_t end = good_rows(); row_ < end; use_rows(1)) {
-      see_bad(row_ + 1);
-      if (to_skip_ != 0) {
-        --to_skip_;
-        continue;
-      }
-      const auto seen = rows_.look(survivors_);
-      if (seen == selection::verdict::end) return seen;
-      if (seen == selection::verdict::drop) continue;
-      ++passed_;
-      if (dealt_ >= done_ && rows_.ours(dealt_)) return seen;
-      ++dealt_;
-    }
-    return selection::verdict::drop;
-  }
-  /// All rows of the chunk are used: its failure is due now, or the next chunk is.
-  void leave_chunk() {
-    see_bad(good_rows() + 1);
-    if (chunk_->what != nullptr) {
-      const std::exception_ptr what = chunk_->what;
-      drop_chunk();
-      base::fail(what);
-    }
-    const bool last = chunk_->last;
-    const std::uint64_t inputs = chunk_->parts[0].valid;
-    if (!last) {
-      engine.delivered_feed().advance(inputs);
-      if constexpr (parts::forward) std::swap(front_at_, chunk_->after);  // a chunk's memory is used again
-      drop_chunk();
-      row_ = 0;
-    } else if (parts::forward) {
-      end_pass();  // nobody knew that the data end here: chunks beyond are dropped
-    } else {
-      check_pass();
-      engine.delivered_feed().advance(inputs);
-      drop_chunk();
-      begin_pass();
-    }
-  }
-  /// This pass is over wherever the feed is.
-  void end_pass() {
-    check_pass();
-    auto next = engine.delivered_feed();
-    next.next_pass();
-    next.limit(engine.leading().limit());
-    drop_chunk();
-    engine.reposition([&](auto& feed) { feed = next; });
-    begin_pass();
-    front_at_.clear();
-  }
-  void check_pass() {
-    if (!across_passes || passed_ != 0) return;
-    engine.request_stop();
-    throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
-        .in_stage("steps");
-  }
-  void begin_pass() noexcept {
-    survivors_ = row_ = to_skip_ = passed_ = 0;
-    if (engine.delivered_feed().pass() == 0) step_ = beyond_ = dealt_ = done_ = 0;
-  }
-
-  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
-  /// begins.
-  bool end_of_steps() {
-    const auto fixed = engine.leading().fixed_steps();
-    const std::uint64_t number = filling_ == nullptr ? step_ : mark_.step;
-    if (steps_.look(number) != selection::verdict::end && !(fixed && steps_.passing(number) >= *fixed))
-      return false;
-    state next;
-    next.epoch = engine.delivered_feed().epoch() + 1;
-    seek(next);
-    return true;
-  }
-
-  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
-  block_type* take_piece(std::uint64_t epoch, batch_part& part) {
-    if constexpr (engine_type::plain && !engine_type::session_type::copies) {
-      if (filling_ != nullptr || !all_pass() || !find_row(epoch) || good_rows() - row_ < batch_size_)
-        return nullptr;
-      part.first = row_;
-      part.slots = part.valid = batch_size_;
-      see_bad(row_ + batch_size_);
-      commit_seen(epoch);
-      use_rows(batch_size_);
-      dealt_ += batch_size_;
-      ++pieces_;
-      return chunk_;
-    } else {
-      return nullptr;
-    }
+  /// The handle of a batch that is handed out.
+  [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
+    std::uint64_t bytes = 0, samples = batch.valid;
+    for (const bytes_view column :
+         own(b).columns.bytes(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots)))
+      bytes += column.size();
+    if constexpr (parts::tolerant) samples -= b.bad.holes(batch.first, batch.slots);
+    engine.delivered(samples, bytes);
+    return batch_type(&own(b), batch);
   }
 
   /// A batch of rows that are copied together; null when there are none.
-  block_type* gather(std::uint64_t epoch, batch_part& part) {
+  block* gather(std::uint64_t epoch, batch_rows& batch) {
     if (filling_ == nullptr) {
-      settle_into(mark_);
-      if (!find_row(epoch)) {
-        if (!engine.stopped()) commit_seen(epoch);
-        return nullptr;
-      }
+      if (!find_row(epoch)) return commit_end(epoch), nullptr;
       filling_ = take_batch();
       try {
-        begin_filling(*filling_);
+        begin_filling(own(*filling_));
       } catch (...) {  // nothing is in it: asked again, it begins anew
-        batches_.give_back(std::exchange(filling_, nullptr));
+        gathered_.give_back(std::exchange(filling_, nullptr));
         throw;
       }
     }
-    fill(*filling_, epoch);
+    block_type& out = own(*filling_);
+    fill(out, epoch);
     if (engine.stopped()) return nullptr;
-    block_type& out = *filling_;
-    part.valid = out.gathered.size();
-    if (part.valid == 0 || (part.valid < batch_size_ && at_end_ == tail::drop)) {
-      batches_.give_back(std::exchange(filling_, nullptr));
-      commit_seen(epoch);
-      return nullptr;
+    batch.first = 0;
+    batch.valid = out.gathered.size();
+    if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
+      gathered_.give_back(std::exchange(filling_, nullptr));
+      return commit_end(epoch), nullptr;
     }
-    out.slots = part.slots = at_end_ == tail::pad ? batch_size_ : part.valid;
-    if (part.slots > room_) out.columns.grow(static_cast<std::size_t>(part.slots), out.gathered.size());
-    engine_type::evaluator_type::finish_columns(out, part);
-    if (out.what != nullptr) base::fail(out.what);
+    out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
+    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.size());
+    engine_type::evaluator_type::finish_columns(out, batch);
+    if (out.what != nullptr) fail(out.what);
     see_holes(out, epoch);
     engine.learn_from(out);
     try {
@@ -11936,18 +12255,17 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
       engine.request_stop();  // as where batches are written in place
       throw;
     }
-    commit_seen(epoch);
-    base::hand_out(out, 1);
+    commit_bad(epoch);
+    hold(out, 1);
     return std::exchange(filling_, nullptr);
   }
-  block_type* take_batch() {
-    if (block* const out = batches_.take()) return static_cast<block_type*>(out);
-    if (batches_.made() >= batches_.most() || (batches_.made() != 0 && !engine.room_for_another()))
-      throw error(
-          errc::argument,
-          "you hold " + std::to_string(batches_.out()) + " of " + std::to_string(batches_.made()) +
-              " batches and ask for another; let one go, or raise the depth with prefetch(n) after batch");
-    block_type* const out = batches_.make([&] { return engine.make_block(); });
+  block* take_batch() {
+    if (block* const out = gathered_.take()) return out;
+    if (gathered_.made() >= gathered_.most() || (gathered_.made() != 0 && !engine.room_for_another()))
+      throw error(errc::argument, {"you hold ", gathered_.out(), " of ", gathered_.made(),
+                                   " batches and ask for another; let one go, or raise the depth with "
+                                   "prefetch(n) after batch"});
+    block* const out = gathered_.make([&] { return engine.make_block(); });
     out->from_batches = true;
     return out;
   }
@@ -11957,30 +12275,30 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     out.indices.clear();
     engine.settle(out);
     out.columns.expect(engine.shapes());
-    room_ = std::min<std::uint64_t>(batch_size_, 65'536);
+    room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
   }
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
   void fill(block_type& out, std::uint64_t epoch) {
-    while (out.gathered.size() < batch_size_ && find_row(epoch)) {
-      const std::uint64_t filled = out.gathered.size();
-      const std::uint64_t count = all_pass() ? std::min(good_rows() - row_, batch_size_ - filled) : 1;
+    const std::uint64_t size = setup_.batch_size;
+    while (out.gathered.size() < size && find_row(epoch)) {
+      block_type& chunk = own(*block_);
+      const std::uint64_t filled = out.gathered.size(), row = place_.row();
+      const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
       if (filled + count > room_) {
-        const std::uint64_t more = std::min(batch_size_, std::max(2 * room_, filled + count));
+        const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
         out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
         room_ = more;
       }
       out.gathered.reserve(static_cast<std::size_t>(filled + count));
-      if (filled == 0 && row_ == 0 && pieces_ == 0 && count == batch_size_ && count == chunk_->rows &&
-          chunk_->what == nullptr)
-        std::swap(out.columns, chunk_->columns);  // the chunk is the batch
+      if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
+        std::swap(out.columns, chunk.columns);  // the chunk is the batch
       else
-        out.columns.copy(static_cast<std::size_t>(filled), chunk_->columns, static_cast<std::size_t>(row_),
+        out.columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
                          static_cast<std::size_t>(count));
-      see_bad(row_ + count);
-      chunk_->add_positions(out.gathered, row_, count);
-      use_rows(count);
-      dealt_ += count;
+      see_bad(row + count);
+      chunk.add_positions(out.gathered, row, count);
+      place_.take(count);
     }
     out.listed = true;  // errors of collating are of these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
@@ -11989,158 +12307,7 @@ class chunk_core : public core_base<Plan, chunk_core<Plan>> {
     for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
   }
 
-  block_pool batches_;
-  selection rows_, steps_;
-  std::uint64_t ranks_, batch_size_ = 1, global_size_ = 1;
-  tail at_end_ = tail::keep;
-  block_type* chunk_ = nullptr;
-  std::uint32_t pieces_ = 0;  // of the chunk, handed out as they are
-  std::uint64_t row_ = 0, to_skip_ = 0, survivors_ = 0, step_ = 0;
-  std::uint64_t passed_ = 0;            // survivors of this pass that take and skip let through
-  std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch and all ranks; below `done_` they are of steps before
-  std::uint64_t beyond_ = 0;  // loops without batches: rows of all ranks on other ones, beyond whole steps
-  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
-  block_type* filling_ = nullptr;        // a batch that is begun
-  std::uint64_t room_ = 0;               // rows it has memory for
-  place mark_{};                         // where it began
-  place before_{};                       // before the bad samples that were seen and are not counted
-  std::vector<std::uint64_t> front_at_;  // forward sources: where the front stood before the chunk at hand
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/hand_out/direct_core.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a run owns where batches are written in place: blocks of the engine are handed out batch by batch.
-template <class Plan>
-class direct_core : public core_base<Plan, direct_core<Plan>> {
-  using base = core_base<Plan, direct_core<Plan>>;
-  using parts = plan_parts<Plan>;
-
- public:
-  using block_type = typename base::block_type;
-  using batch_type = batch_handle<direct_core>;
-
-  direct_core(const Plan& p, const run_options& options, const std::stop_token& token)
-      : base(p, options, token) {}
-
-  using base::engine;
-
-  void give_back(block_type* p) noexcept { engine.give_back(p); }
-
-  /// Takes back a batch that the consumer is done with, in the consumer's thread: those of one block are
-  /// given up together.
-  void take_back(batch_type& b) noexcept {
-    block_type* p = b.forget();
-    if (p == nullptr) return;
-    if (p != counted_) return base::give_up(*p, 1);
-    ++returned_;
-    if (left_ == 0) settle_returned();
-  }
-
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
-  /// to that batch.
-  batch_type next_batch(std::uint64_t epoch) {
-    auto& trail = engine.delivered_feed();
-    if (trail.epoch() != epoch || trail.step() >= trail.steps_per_epoch() || engine.stopped()) return {};
-    if (block_ == nullptr && !take_block()) return {};
-    block_type& p = *block_;
-    const batch_part& part = p.parts[p.parts.size() - left_];
-    if constexpr (parts::tolerant) pass_bad(p, part);
-    if (p.what != nullptr && p.bad_slot < part.first + part.slots) {
-      const std::exception_ptr what = p.what;
-      drop();
-      base::fail(what);
-    }
-    trail.advance();
-    base::count(p, part);
-    if (--left_ == 0) block_ = nullptr;
-    return batch_type(&p, part);
-  }
-
-  /// Lets go of what is begun and not handed out.
-  void drop() noexcept {
-    base::tally.drop();
-    if (block_ != nullptr) {
-      block_ = nullptr;
-      returned_ += static_cast<std::uint32_t>(std::exchange(left_, 0));
-    }
-    settle_returned();
-  }
-
-  /// Goes to a place; drops what was begun.
-  void seek(const state& s) {
-    drop();
-    base::restore_bad(s);
-    engine.reposition([&](auto& feed) {
-      feed.seek(s.epoch, s.step);
-      if constexpr (parts::has_cursor) {
-        if (s.given != 0 || !s.held.empty()) feed.restore_cursor(s.taken, s.given, s.held);
-      }
-    });
-  }
-  void write_state(state& s) {
-    auto& trail = engine.delivered_feed();
-    trail.settle();
-    s.epoch = trail.epoch();
-    s.step = trail.step();
-    if constexpr (parts::tolerant) s.bad = base::tally.count(s.epoch);
-    base::write_cursor(s, trail.cursor());
-  }
-
-  static std::vector<position> positions(const block_type& p, std::size_t first, std::size_t count) {
-    std::vector<position> all;
-    all.reserve(count);
-    for (std::size_t row = first; row < first + count; ++row) all.push_back({p.epoch, p.index(row)});
-    return all;
-  }
-
- private:
-  /// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
-  void pass_bad(block_type& p, const batch_part& part) {
-    const std::uint64_t end = std::min(part.first + part.slots, p.bad_slot);
-    try {
-      for (const bad_slot& one : p.bad.all())
-        if (one.row >= part.first && one.row < end) base::tally.see(part.delivered.epoch, one);
-      if (p.bad_slot >= part.first + part.slots) base::commit_bad(part.delivered.epoch);
-    } catch (...) {
-      drop();
-      base::fail(std::current_exception());
-    }
-  }
-
-  void settle_returned() noexcept {
-    const std::uint32_t shares = std::exchange(returned_, 0);
-    if (shares != 0) base::give_up(*counted_, shares);
-    counted_ = nullptr;
-  }
-
-  [[nodiscard]] bool take_block() {
-    settle_returned();
-    block_type* p = engine.next();
-    if (p == nullptr) return false;
-    if (p->what == nullptr) {
-      try {
-        engine.learn_from(*p);
-        engine.arrive(*p);
-      } catch (...) {
-        engine.give_back_and_stop(p);  // what comes next is not what the consumer misses
-        throw;
-      }
-    }
-    if constexpr (parts::tolerant) p->bad.sort();
-    left_ = p->parts.size();
-    base::hand_out(*p, static_cast<std::uint32_t>(left_));
-    block_ = counted_ = p;
-    return true;
-  }
-
-  block_type* block_ = nullptr;  // of which batches are left to hand out
-  std::size_t left_ = 0;
-  block_type* counted_ = nullptr;  // the block of which `returned_` batches are back and not yet given up
-  std::uint32_t returned_ = 0;
+  std::uint64_t room_ = 0;  // rows that the batch that is begun has memory for
 };
 
 }  // namespace penstock::inline v0_1
@@ -12196,7 +12363,7 @@ struct row_of_plan<Plan, false> {
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
-  using core_type = std::conditional_t<parts::direct, direct_core<Plan>, chunk_core<Plan>>;
+  using core_type = hand_out<Plan>;
   using row_type = typename detail::row_of_plan<Plan>::type;
 
  public:
@@ -12281,11 +12448,11 @@ class run {
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
       : core_(new core_type(p, options, std::move(token))) {
     detail::check_lockstep(p);
-    const world part = world_of(p);
+    const world share = world_of(p);
     known_.dataset = p.source().fingerprint();
     known_.sequence = sequence_fingerprint(p);
-    known_.world = part.size;
-    known_.rank = part.rank;
+    known_.world = share.size;
+    known_.rank = share.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
     known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
@@ -13480,7 +13647,7 @@ enum class derived_from {
 };
 
 /// A value for each sample of a dataset, in a file that is mapped: what `subset`, `split_by_key`,
-/// `class_balanced` and `weighted` choose by. `derive` (run/derive.hpp) makes it from the samples,
+/// `class_balanced` and `weighted` choose by. `derive` (inspection/derive.hpp) makes it from the samples,
 /// `open_derived` opens one.
 ///
 /// `T` is `std::int64_t`, `std::uint64_t`, `double` or `std::string`; values of texts are views into the file
@@ -19798,15 +19965,15 @@ struct replicate {
   std::uint64_t ranks;
 };
 
-/// The stage `shard(rank, world_size)`: only a note of which part of the work is ours.
+/// The stage `shard(rank, world_size)`: only a note of which share of the work is ours.
 struct shard_stage {
   using penstock_part = shard_tag;
   static constexpr std::string_view stage_name = "shard";
 
   [[nodiscard]] std::string describe() const {
-    if (part.replicas == 1) return detail::text({"shard(rank ", part.rank, " of ", part.size, ")"});
-    return detail::text({"shard(rank ", part.rank, " of ", part.size, ", replica ", part.replica, " of ",
-                         part.replicas, ")"});
+    if (share.replicas == 1) return detail::text({"shard(rank ", share.rank, " of ", share.size, ")"});
+    return detail::text({"shard(rank ", share.rank, " of ", share.size, ", replica ", share.replica, " of ",
+                         share.replicas, ")"});
   }
   /// Adds nothing: the global sequence does not depend on how many share it.
   template <class Hash>
@@ -19822,31 +19989,31 @@ struct shard_stage {
       return mistakes::none{};
   }
 
-  world part;
+  world share;
 };
 
 namespace detail {
 struct shard_fn {
   [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
                                        replicate groups = replicate(1)) const {
-    world part;
-    part.rank = rank;
-    part.size = world_size;
-    part.launcher = "arguments";
-    return {part.replicated(groups.ranks)};
+    world share;
+    share.rank = rank;
+    share.size = world_size;
+    share.launcher = "arguments";
+    return {share.replicated(groups.ranks)};
   }
-  [[nodiscard]] shard_stage operator()(const world& part, replicate groups = replicate(1)) const {
-    return {part.replicated(groups.ranks)};
+  [[nodiscard]] shard_stage operator()(const world& share, replicate groups = replicate(1)) const {
+    return {share.replicated(groups.ranks)};
   }
 };
 }  // namespace detail
 
-/// Says which part of the work this process does: rank `rank` of `world_size`, or a `world`.
+/// Says which share of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
 /// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
 /// may go on with another number.
-/// With `replicate(r)` groups of r consecutive ranks do the same part.
+/// With `replicate(r)` groups of r consecutive ranks do the same share.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
 /// not below world_size, or r does not divide it.
 ///
@@ -21429,7 +21596,7 @@ struct placed_node {
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_parts = false;
+  static constexpr bool has_pieces = false;
 
   const Reader* reader = nullptr;
 
@@ -23899,13 +24066,19 @@ PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
 
 PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
   const auto stored = number_field(block, 148, 8);
-  std::int64_t plain = 8 * ' ';
-  std::int64_t with_sign = 8 * ' ';
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers make wide ones of
+  std::uint32_t sum = 0, negative = 0;  // of all bytes, and how many are negative where they have a sign
   for (std::size_t i = 0; i < block_size; ++i) {
-    if (i >= 148 && i < 156) continue;
-    plain += static_cast<unsigned char>(block[i]);
-    with_sign += static_cast<signed char>(block[i]);
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
   }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
   return stored && (*stored == static_cast<std::uint64_t>(plain) ||
                     (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
 }
@@ -24174,6 +24347,299 @@ class stored_array : public Shape {
 };
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+/// How many names a pattern stands for, and at most how many characters.
+struct expansion_size {
+  std::uint64_t names = 0;
+  std::uint64_t text = 0;
+};
+/// What `expand_braces` would make, or the error it would throw, before any of it is made.
+[[nodiscard]] expansion_size measure(std::string_view pattern);
+
+}  // namespace detail::braces
+
+/// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
+///
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
+/// and may go down;
+/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
+/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
+/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
+/// million names or a GiB of text.
+/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
+[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
+inline constexpr int deepest = 64;
+
+[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
+  constexpr std::size_t shown = 200;
+  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
+                               pattern.size() > shown ? "..." : "", "'"});
+}
+
+/// Where the text at `from` stops being inside braces: the matching '}', or npos.
+PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
+  int depth = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between the commas of this level; nested braces stay whole.
+PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '{') {
+      ++depth;
+    } else if (body[i] == '}') {
+      --depth;
+    } else if (body[i] == ',' && depth == 0) {
+      parts.push_back(body.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(body.substr(std::min(begin, body.size())));
+  return parts;
+}
+
+PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+PENSTOCK_INLINE bool zero_padded(std::string_view text) {
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0';
+}
+
+PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
+  const bool negative = value < 0;
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  std::string digits = std::to_string(size);
+  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
+  if (taken < width) digits.insert(0, width - taken, '0');
+  return negative ? "-" + digits : digits;
+}
+
+PENSTOCK_INLINE bool is_letter(std::string_view text) {
+  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// The names `a..b` and `a..b..step` with numbers or letters.
+struct range {
+  std::int64_t from = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+  std::size_t width = 0;
+  bool up = true;
+  bool letters = false;
+
+  [[nodiscard]] std::string name(std::uint64_t i) const {
+    const std::uint64_t moved = up ? i * step : 0 - i * step;
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
+    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
+  }
+};
+
+/// Nothing when the body is no range.
+PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
+  const std::size_t first_dots = body.find("..");
+  if (first_dots == std::string_view::npos) return std::nullopt;
+  const std::string_view low = body.substr(0, first_dots);
+  std::string_view high = body.substr(first_dots + 2);
+  range found;
+  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
+    const auto given = whole_number(high.substr(dots + 2));
+    if (!given) return std::nullopt;
+    high = high.substr(0, dots);
+    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (found.step == 0) found.step = 1;
+  }
+  found.letters = is_letter(low) && is_letter(high);
+  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  found.from = *from;
+  found.up = *from <= *to;
+  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
+  const std::uint64_t span = found.up ? last - first : first - last;
+  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
+  found.count = span / found.step + 1;
+  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  return found;
+}
+
+/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
+/// refused before any of it is made.
+class amount {
+ public:
+  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
+  static amount none(std::string_view pattern) noexcept {
+    amount nothing(pattern);
+    nothing.names_ = 0;
+    return nothing;
+  }
+
+  void append(char) {
+    text_ += names_;
+    check();
+  }
+  void add(const amount& more) {
+    names_ += more.names_;
+    text_ += more.text_;
+    check();
+  }
+  void multiply(const amount& by) {  // what is below the bounds cannot overflow
+    text_ = text_ * by.names_ + by.text_ * names_;
+    names_ *= by.names_;
+    check();
+  }
+  void multiply(const range& by) {
+    amount names(pattern_);
+    names.names_ = by.count;
+    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
+    multiply(names);
+  }
+  void enclose() {
+    text_ += 2 * names_;
+    check();
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
+  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
+
+ private:
+  void check() const {
+    if (names_ > most_names) fail("more than 10 million names", pattern_);
+    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
+  }
+
+  std::string_view pattern_;
+  std::uint64_t names_ = 1;
+  std::uint64_t text_ = 0;
+};
+
+/// The names themselves.
+class names {
+ public:
+  explicit names(std::string_view) : made_{std::string{}} {}
+  static names none(std::string_view pattern) {
+    names nothing(pattern);
+    nothing.made_.clear();
+    return nothing;
+  }
+
+  void append(char c) {
+    for (std::string& name : made_) name += c;
+  }
+  void add(names more) {
+    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
+                 std::make_move_iterator(more.made_.end()));
+  }
+  void multiply(const names& by) {
+    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
+  }
+  void multiply(const range& by) {
+    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
+  }
+  void enclose() {
+    for (std::string& name : made_) name = "{" + name + "}";
+  }
+  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
+
+ private:
+  template <class Choice>
+  void multiply(std::uint64_t choices, Choice choice) {
+    std::vector<std::string> product;
+    product.reserve(static_cast<std::size_t>(choices) * made_.size());
+    for (const std::string& left : made_) {
+      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
+    }
+    made_ = std::move(product);
+  }
+
+  std::vector<std::string> made_;
+};
+
+/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+template <class Result>
+Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  Result out(pattern);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && i + 1 < text.size() &&
+        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
+      out.append(text[++i]);
+      continue;
+    }
+    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
+    if (c != '{') {
+      out.append(c);
+      continue;
+    }
+    const std::size_t end = closing(text, i);
+    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
+    const std::string_view body = text.substr(i + 1, end - i - 1);
+    i = end;
+    const auto parts = split_list(body);
+    if (parts.size() > 1) {
+      Result choices = Result::none(pattern);
+      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
+      out.multiply(choices);
+    } else if (const auto choices = range_of(body, pattern)) {
+      out.multiply(*choices);
+    } else {  // "{x}" stands for itself in Bash
+      Result inside = expand<Result>(body, pattern, depth + 1);
+      inside.enclose();
+      out.multiply(inside);
+    }
+  }
+  return out;
+}
+
+PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
+  const auto found = expand<amount>(pattern, pattern);
+  return {found.count(), found.text()};
+}
+
+}  // namespace detail::braces
+
+PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
+  (void)detail::braces::measure(pattern);
+  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
+}
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/sigbus_guard.hpp
@@ -24701,299 +25167,6 @@ class mapped_file {
   std::shared_ptr<const shared_names> names_;
   mapped_file_options options_;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-/// How many names a pattern stands for, and at most how many characters.
-struct expansion_size {
-  std::uint64_t names = 0;
-  std::uint64_t text = 0;
-};
-/// What `expand_braces` would make, or the error it would throw, before any of it is made.
-[[nodiscard]] expansion_size measure(std::string_view pattern);
-
-}  // namespace detail::braces
-
-/// The names that a pattern in the manner of Bash stands for: `train-{0000..0127}.tar` is 128 names.
-///
-/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`)
-/// and may go down;
-/// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
-/// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
-/// million names or a GiB of text.
-/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-inline constexpr std::uint64_t most_names = 10'000'000;
-inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
-inline constexpr int deepest = 64;
-
-[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
-  constexpr std::size_t shown = 200;
-  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
-                               pattern.size() > shown ? "..." : "", "'"});
-}
-
-/// Where the text at `from` stops being inside braces: the matching '}', or npos.
-PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
-  int depth = 0;
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '{') {
-      ++depth;
-    } else if (text[i] == '}' && --depth == 0) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-/// The parts between the commas of this level; nested braces stay whole.
-PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i] == '\\') {
-      ++i;
-    } else if (body[i] == '{') {
-      ++depth;
-    } else if (body[i] == '}') {
-      --depth;
-    } else if (body[i] == ',' && depth == 0) {
-      parts.push_back(body.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  parts.push_back(body.substr(std::min(begin, body.size())));
-  return parts;
-}
-
-PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-PENSTOCK_INLINE bool zero_padded(std::string_view text) {
-  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
-  return text.size() > 1 && text[0] == '0';
-}
-
-PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
-  const bool negative = value < 0;
-  const std::uint64_t size =
-      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
-  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
-}
-
-PENSTOCK_INLINE bool is_letter(std::string_view text) {
-  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-}
-
-/// The names `a..b` and `a..b..step` with numbers or letters.
-struct range {
-  std::int64_t from = 0;
-  std::uint64_t count = 0;
-  std::uint64_t step = 1;
-  std::size_t width = 0;
-  bool up = true;
-  bool letters = false;
-
-  [[nodiscard]] std::string name(std::uint64_t i) const {
-    const std::uint64_t moved = up ? i * step : 0 - i * step;
-    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
-    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
-  }
-};
-
-/// Nothing when the body is no range.
-PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
-  const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
-  const std::string_view low = body.substr(0, first_dots);
-  std::string_view high = body.substr(first_dots + 2);
-  range found;
-  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
-    const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
-    high = high.substr(0, dots);
-    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (found.step == 0) found.step = 1;
-  }
-  found.letters = is_letter(low) && is_letter(high);
-  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
-  found.from = *from;
-  found.up = *from <= *to;
-  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
-  const std::uint64_t span = found.up ? last - first : first - last;
-  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
-  found.count = span / found.step + 1;
-  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  return found;
-}
-
-/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
-/// refused before any of it is made.
-class amount {
- public:
-  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
-  static amount none(std::string_view pattern) noexcept {
-    amount nothing(pattern);
-    nothing.names_ = 0;
-    return nothing;
-  }
-
-  void append(char) {
-    text_ += names_;
-    check();
-  }
-  void add(const amount& more) {
-    names_ += more.names_;
-    text_ += more.text_;
-    check();
-  }
-  void multiply(const amount& by) {  // what is below the bounds cannot overflow
-    text_ = text_ * by.names_ + by.text_ * names_;
-    names_ *= by.names_;
-    check();
-  }
-  void multiply(const range& by) {
-    amount names(pattern_);
-    names.names_ = by.count;
-    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
-    multiply(names);
-  }
-  void enclose() {
-    text_ += 2 * names_;
-    check();
-  }
-  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
-  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
-
- private:
-  void check() const {
-    if (names_ > most_names) fail("more than 10 million names", pattern_);
-    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
-  }
-
-  std::string_view pattern_;
-  std::uint64_t names_ = 1;
-  std::uint64_t text_ = 0;
-};
-
-/// The names themselves.
-class names {
- public:
-  explicit names(std::string_view) : made_{std::string{}} {}
-  static names none(std::string_view pattern) {
-    names nothing(pattern);
-    nothing.made_.clear();
-    return nothing;
-  }
-
-  void append(char c) {
-    for (std::string& name : made_) name += c;
-  }
-  void add(names more) {
-    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
-                 std::make_move_iterator(more.made_.end()));
-  }
-  void multiply(const names& by) {
-    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
-  }
-  void multiply(const range& by) {
-    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
-  }
-  void enclose() {
-    for (std::string& name : made_) name = "{" + name + "}";
-  }
-  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
-
- private:
-  template <class Choice>
-  void multiply(std::uint64_t choices, Choice choice) {
-    std::vector<std::string> product;
-    product.reserve(static_cast<std::size_t>(choices) * made_.size());
-    for (const std::string& left : made_) {
-      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
-    }
-    made_ = std::move(product);
-  }
-
-  std::vector<std::string> made_;
-};
-
-/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-template <class Result>
-Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  Result out(pattern);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\\' && i + 1 < text.size() &&
-        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      out.append(text[++i]);
-      continue;
-    }
-    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
-    if (c != '{') {
-      out.append(c);
-      continue;
-    }
-    const std::size_t end = closing(text, i);
-    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
-    const std::string_view body = text.substr(i + 1, end - i - 1);
-    i = end;
-    const auto parts = split_list(body);
-    if (parts.size() > 1) {
-      Result choices = Result::none(pattern);
-      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
-      out.multiply(choices);
-    } else if (const auto choices = range_of(body, pattern)) {
-      out.multiply(*choices);
-    } else {  // "{x}" stands for itself in Bash
-      Result inside = expand<Result>(body, pattern, depth + 1);
-      inside.enclose();
-      out.multiply(inside);
-    }
-  }
-  return out;
-}
-
-PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
-  const auto found = expand<amount>(pattern, pattern);
-  return {found.count(), found.text()};
-}
-
-}  // namespace detail::braces
-
-PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
-  (void)detail::braces::measure(pattern);
-  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -25811,8 +25984,6 @@ template <class T, std::uint64_t... Lengths>
   return npy_row_source<T, mapped_file, Lengths...>(mapped_file(pattern));
 }
 
-static_assert(indexed_source<npy_row_source<float, mapped_file>>, "npy_row_source is an indexed source");
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/zip_directory.hpp
@@ -26154,8 +26325,6 @@ template <class T, std::uint64_t... Lengths>
   return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(array)});
 }
 
-static_assert(indexed_source<npz_row_source<float, mapped_file>>, "npz_row_source is an indexed source");
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/shard_names.hpp
@@ -26431,13 +26600,12 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
 PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
   if (reached >= end_of_data_) {
     throw error(errc::format,
-                "the archive is cut off: the last block of the member '" + path_ + "' is not whole")
+                {"the archive is cut off: the last block of the member '", path_, "' is not whole"})
         .at_offset(data_)
         .for_key(path_);
   }
-  throw error(errc::format, "the archive is cut off: the member '" + path_ + "' has " +
-                                std::to_string(end_of_data_ - data_) + " bytes, and " +
-                                std::to_string(reached - data_) + " are left")
+  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
+                             " bytes, and ", reached - data_, " are left"})
       .at_offset(data_)
       .for_key(path_);
 }
@@ -29231,7 +29399,9 @@ struct foreign_member {
   std::uint64_t line = 0;  // members of one line are a sample
 };
 
-[[noreturn]] PENSTOCK_INLINE void disagree(std::string text) { throw disagreement{std::move(text)}; }
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
+  throw disagreement{detail::text(what)};
+}
 
 // The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
 class dali_lines {
@@ -29239,11 +29409,10 @@ class dali_lines {
   dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
     const std::string_view first = line();
     named_ = first.starts_with("v1.2 ");
-    if (!named_ && !first.starts_with("v1.1 ")) disagree("is not one of version v1.1 or v1.2");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
     const std::uint64_t samples = number(first.substr(5));
     while (!rest_.empty()) members_of(line());
-    if (samples != line_ - 1)
-      disagree("announces " + std::to_string(samples) + " samples and has " + std::to_string(line_ - 1));
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
   }
 
   [[nodiscard]] bool named() const noexcept { return named_; }
@@ -29269,8 +29438,7 @@ class dali_lines {
     std::uint64_t value = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (problem != std::errc{} || end != digits.data() + digits.size())
-      disagree("has '" + std::string(digits.substr(0, 40)) + "' in line " + std::to_string(line_) +
-               " where a number should be");
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
     return value;
   }
   void members_of(std::string_view text) {
@@ -29284,20 +29452,19 @@ class dali_lines {
       m.line = line_;
       if (named_) {
         m.path = word(text);
-        if (m.path.empty()) disagree("ends within line " + std::to_string(line_));
+        if (m.path.empty()) disagree({"ends within line ", line_});
       }
       if (m.data % block_size != 0 || m.data == 0)
-        disagree("has an offset in line " + std::to_string(line_) + " that is not a multiple of 512");
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
       if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-        disagree("has a member in line " + std::to_string(line_) + " that ends at " + std::to_string(m.data) +
-                 " + " + std::to_string(m.size) + ", and the shard has " + std::to_string(shard_size_) +
-                 " bytes");
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
       // with its header in between; so a shard bounds how many there are
       if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
-        disagree("has members that overlap, or are not in their order, in line " + std::to_string(line_));
+        disagree({"has members that overlap, or are not in their order, in line ", line_});
       members_.push_back(m);
     }
-    if (members_.size() == before) disagree("has no member in line " + std::to_string(line_));
+    if (members_.size() == before) disagree({"has no member in line ", line_});
   }
 
   std::string_view rest_;
@@ -29325,7 +29492,7 @@ class foreign_check {
 
   // Where each sample begins, its first header included, and where the last one ends.
   [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree("is no list of 64-bit offsets");
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is no list of 64-bit offsets"});
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
@@ -29336,20 +29503,17 @@ class foreign_check {
       builder_.add(m);
       end = m.data + m.size;
       if (builder_.met() == before) continue;
-      if (before >= samples || offset(before) != m.header) {
-        disagree((before >= samples ? "has " + std::to_string(samples) + " samples"
-                                    : "says that sample " + std::to_string(before) + " begins at " +
-                                          std::to_string(offset(before))) +
-                 ", and the shard has another one at " + std::to_string(m.header));
-      }
+      if (before >= samples)
+        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
+      if (offset(before) != m.header)
+        disagree({"says that sample ", before, " begins at ", offset(before),
+                  ", and the shard has another one at ", m.header});
     }
     if (builder_.met() != samples) {
-      disagree("has " + std::to_string(samples) + " samples, and the shard has " +
-               std::to_string(builder_.met()));
+      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
     }
     if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree("says that the samples end at " + std::to_string(offset(samples)) + ", and they end at " +
-               std::to_string(end));
+      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
     return builder_.finish(shard_);
   }
 
@@ -29357,9 +29521,7 @@ class foreign_check {
   [[nodiscard]] static bool belongs(const member& m) noexcept {
     return !skipped_member(m.path) && split_member(m.path);
   }
-  [[nodiscard]] static std::string in_line(const foreign_member& m) {
-    return " in line " + std::to_string(m.line);
-  }
+  static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset passes over are no part of it.
   void add(const member& m, const foreign_member& said) {
@@ -29367,8 +29529,8 @@ class foreign_check {
     builder_.add(m);
     const bool another = builder_.met() != before;
     if (another == (said.line == line_)) {
-      disagree((another ? "has members of two samples" : "divides a sample into two, the second one") +
-               in_line(said));
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
     }
     line_ = said.line;
   }
@@ -29383,14 +29545,15 @@ class foreign_check {
         continue;
       }
       if (!listed || members[next].size != m.size) {
-        disagree("does not have '" + std::string(m.path) + "', " + std::to_string(m.size) + " bytes at " +
-                 std::to_string(m.data) + (next < members.size() ? "," + in_line(members[next]) : ""));
+        const bool more = next < members.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
       }
       add(m, members[next]);
       ++next;
     }
     if (next < members.size())
-      disagree("has a member" + in_line(members[next]) + " that the shard does not have there");
+      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
   }
 
   void by_names(const std::vector<foreign_member>& members) {
@@ -29400,8 +29563,7 @@ class foreign_check {
       const member m{said.path, said.data - block_size, said.data, said.size, false};
       if (!belongs(m)) continue;
       if (split_member(m.path)->suffix != said.suffix)
-        disagree("calls '" + std::string(said.path) + "' a member '" + std::string(said.suffix) + "'" +
-                 in_line(said));
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
       add(m, said);
       kept.push_back(&said);
     }
@@ -29425,8 +29587,8 @@ class foreign_check {
       good = good && (!plain || path_ == said.path);
     }
     if (!good) {
-      disagree("has '" + std::string(said.path) + "', " + std::to_string(said.size) + " bytes at " +
-               std::to_string(said.data) + "," + in_line(said) + ", and the shard does not have that there");
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have that there"});
     }
   }
 
@@ -29440,13 +29602,12 @@ class foreign_check {
       return false;
     };
     const bool first = next();
-    if (first == kept.empty() || (first && found.data != kept.front()->data))
-      disagree(
-          std::string(first ? "does not have the first member of the shard, '" + std::string(found.path) + "'"
-                            : "has samples, and the shard has none"));
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
     if (kept.empty()) return;
     walk.restart(kept.back()->data + padded(kept.back()->size));
-    if (next()) disagree("ends before '" + std::string(found.path) + "', which the shard has behind it");
+    if (next()) disagree({"ends before '", found.path, "', which the shard has behind it"});
   }
 
   session_view session_;
@@ -29472,7 +29633,7 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   const bool dali = policy == index_policy::dali;
   const std::string path = dali ? dali_path(shard) : energon_path(shard);
   const std::string both =
-      std::string(dali ? "the DALI" : "the Energon") + " index " + path + " of the shard " + shard;
+      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
   const object_signature signature = session.signature(id);
   std::optional<buffer> bytes;
   try {
@@ -29480,14 +29641,14 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
     bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
   } catch (const error& e) {
     throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                both + " cannot be used: " + std::string(e.message()))
+                {both, " cannot be used: ", e.message()})
         .in_file(shard);
   }
   try {
     return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
                 : index_from_energon(session, id, signature, bytes->view());
   } catch (const disagreement& d) {
-    throw error(errc::format, both + " " + d.text).in_file(shard);
+    throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {
     e.in_file(shard);
     throw;
@@ -30233,9 +30394,9 @@ PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view
 PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view suffix, std::uint64_t limit,
                                          shard_stream& in, const member_walk& walk) {
   if (m.sparse) {
-    throw error(errc::format, "'" + std::string(m.path) +
-                                  "' is a sparse file, which is stored with its holes left out; write the "
-                                  "archive without --sparse")
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
         .at_offset(m.header)
         .for_key(key_);
   }
@@ -30245,18 +30406,18 @@ PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view 
   if (marks_bad(lowered, m.size)) bad_ = true;
   if (reserved_suffix(lowered) || !fresh(lowered)) {
     throw error(errc::format,
-                (reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '") +
-                    std::string(lowered) + "'")
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
         .at_offset(m.header)
         .for_key(key_);
   }
   const std::size_t begin = bytes_.size();
   const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
   if (held > limit || m.size > limit - held) {
-    throw error(errc::limit, "with the member '" + std::string(m.path) + "' of " + std::to_string(m.size) +
-                                 " bytes the sample is larger than the limit of " + std::to_string(limit) +
-                                 "; raise it with webdataset_stream_options{.limit = ...}")
+    throw error(errc::limit, {"with the member '", m.path, "' of ", m.size,
+                              " bytes the sample is larger than the limit of ", limit,
+                              "; raise it with webdataset_stream_options{.limit = ...}"})
         .at_offset(m.header)
         .for_key(key_);
   }

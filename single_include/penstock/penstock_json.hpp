@@ -767,9 +767,6 @@ template <class T, std::uint64_t... Lengths>
   return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(tensor)});
 }
 
-static_assert(indexed_source<safetensors_row_source<float, mapped_file>>,
-              "safetensors_row_source is an indexed source");
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/wids.hpp

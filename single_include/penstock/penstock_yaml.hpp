@@ -259,11 +259,11 @@ class energon_reader {
       if (one.what != yaml_node::kind::text)
         fail(one, std::string("has a '") + key + "' with what is no name");
       try {
-        const auto foreseen = braces::expand<braces::amount>(one.text, one.text);
-        if (made.size() + foreseen.count() > most)
+        const auto foreseen = braces::measure(one.text);
+        if (made.size() + foreseen.names > most)
           throw error(errc::format, {"the description's '", key, "' stands for more than ", most,
                                      " names, far more than the dataset has shards"});
-        text += foreseen.text();
+        text += foreseen.text;
         if (text > most_bytes)
           throw error(errc::format, {"the description's '", key, "' stands for more than 64 MiB of names"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
