@@ -93,8 +93,7 @@ class idx_source {
 
   /// Takes the bytes of a file; `path` is for messages.
   idx_source(buffer bytes, std::string path)
-      : file_(new const detail::idx_file(
-            detail::parse_idx(std::move(bytes), std::move(path), {detail::idx_code<T>, sizeof(T)}))) {}
+      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }

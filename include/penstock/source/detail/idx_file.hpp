@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -26,12 +27,6 @@ inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
                                      : std::same_as<T, float>        ? 0x0d
                                      : std::same_as<T, double>       ? 0x0e
                                                                      : 0;
-
-/// The numbers of a file: their code, and bytes in each.
-struct idx_type {
-  unsigned code;
-  std::size_t size;
-};
 
 /// One number of a file, which is big-endian.
 template <class T>
@@ -57,10 +52,15 @@ struct idx_file {
   }
 };
 
-/// Takes the bytes of an IDX file of such numbers; anything but a header that fits them exactly is
-/// `errc::format`.
+/// Takes the bytes of an IDX file whose numbers have this code and size; anything but a header that fits them
+/// exactly is `errc::format`.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, idx_type wanted);
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
+
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

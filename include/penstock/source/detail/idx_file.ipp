@@ -6,13 +6,9 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
-#include <string_view>
-#include <utility>
+namespace penstock::inline v0_1::detail {
 
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type wanted) {
+PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
   const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
@@ -22,10 +18,10 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
     throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
-  if (octet(2) != wanted.code) {
+  if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(wanted.code) +
+    const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
+    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
                    " was asked for; see idx<T>",
                2);
   }
@@ -43,7 +39,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
   };
   idx_file file;
   file.rows = idx_number<std::uint32_t>(all.data() + 4);
-  std::uint64_t row_bytes = wanted.size;
+  std::uint64_t row_bytes = number_bytes;
   for (std::size_t i = 1; i < rank; ++i) {
     const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
     file.row.push_back(length);
@@ -62,5 +58,4 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
   return file;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
