@@ -5,7 +5,6 @@
 
 #include <penstock/core/message.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <system_error>
 
@@ -123,9 +122,8 @@ PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
   } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
     const auto first = static_cast<unsigned char>(rest.front());
     const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    cut_ = rest.size() < whole && std::all_of(rest.begin() + 1, rest.end(), [](char c) {
-             return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-           });
+    cut_ = rest.size() < whole;
+    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
     fail(wanted, at_);
   } else {
     value += rest.substr(0, length);
