@@ -9,6 +9,8 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/inspection/prove.hpp>
+#include <penstock/inspection/topology.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
