@@ -2367,9 +2367,8 @@ PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
   } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
     const auto first = static_cast<unsigned char>(rest.front());
     const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    cut_ = rest.size() < whole && std::all_of(rest.begin() + 1, rest.end(), [](char c) {
-             return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-           });
+    cut_ = rest.size() < whole;
+    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
     fail(wanted, at_);
   } else {
     value += rest.substr(0, length);
@@ -23162,12 +23161,6 @@ inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
                                      : std::same_as<T, double>       ? 0x0e
                                                                      : 0;
 
-/// The numbers of a file: their code, and bytes in each.
-struct idx_type {
-  unsigned code;
-  std::size_t size;
-};
-
 /// One number of a file, which is big-endian.
 template <class T>
 [[nodiscard]] T idx_number(const std::byte* at) noexcept {
@@ -23192,20 +23185,24 @@ struct idx_file {
   }
 };
 
-/// Takes the bytes of an IDX file of such numbers; anything but a header that fits them exactly is
-/// `errc::format`.
+/// Takes the bytes of an IDX file whose numbers have this code and size; anything but a header that fits them
+/// exactly is `errc::format`.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, idx_type wanted);
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
+
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/idx_file.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type wanted) {
+PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
   const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
@@ -23215,10 +23212,10 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
     throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
     throw fail("this is not an IDX file: it does not begin with two zeros", 0);
-  if (octet(2) != wanted.code) {
+  if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned code) { return detail::text({"0x", hex[code >> 4], hex[code & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(wanted.code) +
+    const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
+    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
                    " was asked for; see idx<T>",
                2);
   }
@@ -23236,7 +23233,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
   };
   idx_file file;
   file.rows = idx_number<std::uint32_t>(all.data() + 4);
-  std::uint64_t row_bytes = wanted.size;
+  std::uint64_t row_bytes = number_bytes;
   for (std::size_t i = 1; i < rank; ++i) {
     const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
     file.row.push_back(length);
@@ -23255,8 +23252,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, idx_type want
   return file;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/idx.hpp
 
@@ -23331,8 +23327,7 @@ class idx_source {
 
   /// Takes the bytes of a file; `path` is for messages.
   idx_source(buffer bytes, std::string path)
-      : file_(new const detail::idx_file(
-            detail::parse_idx(std::move(bytes), std::move(path), {detail::idx_code<T>, sizeof(T)}))) {}
+      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
