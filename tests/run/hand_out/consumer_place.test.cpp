@@ -117,3 +117,35 @@ TEST_CASE("run/consumer_place: ranks deal what deciders keep, and steps that are
   }
   CHECK(mine == std::vector<std::uint64_t>{5, 7, 9});
 }
+
+TEST_CASE("run/consumer_place: rows one after another are committed as if one by one") {
+  ps::row_rules rules;
+  rules.ranks = 2;
+  rules.dealt_in_turn = true;
+  ps::consumer_place quick(rules), slow(rules);
+  ps::feed delivered = feed_of(20, 2);
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    for (int row = 0; row < 4; ++row) {
+      CHECK(slow.look() == ps::selection::verdict::pass);
+      slow.take(1);
+      slow.count_row();
+      slow.commit(delivered, 0);
+      const bool at_once = quick.hand_out_next(delivered);
+      CHECK(at_once == (row != 0));
+      if (!at_once) {
+        CHECK(quick.passes());
+        quick.take(1);
+        quick.count_row();
+        quick.commit(delivered, 0);
+      }
+      ps::state one, other;
+      quick.write(one, delivered);
+      slow.write(other, delivered);
+      REQUIRE(one == other);
+    }
+    delivered.advance(4);
+    std::vector<std::uint64_t> front;
+    quick.next_chunk(front);
+    slow.next_chunk(front);
+  }
+}

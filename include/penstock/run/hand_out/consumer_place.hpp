@@ -36,6 +36,12 @@ class consumer_place {
   [[nodiscard]] bool done_before() const noexcept { return to_skip_ != 0; }
   /// Whether every row from here on is the next one of this rank.
   [[nodiscard]] bool all_pass() const noexcept { return rules_.rows.trivial() && dealt_ >= done_; }
+  /// Whether the next row is this rank's, without a look; it counts as one that was let through then.
+  [[nodiscard]] bool passes() noexcept {
+    if (to_skip_ != 0 || !all_pass()) return false;
+    passed_ += 1;
+    return true;
+  }
   /// Whether any row of this pass was let through by take and skip.
   [[nodiscard]] bool any_passed() const noexcept { return passed_ != 0; }
   /// What becomes of the next row. pass: it is this rank's; drop: it is not; end: nothing more passes in this
@@ -71,6 +77,19 @@ class consumer_place {
   /// This is where the consumer stands now, with the feed of what was delivered and so many bad samples in
   /// its epoch.
   void commit(const feed& delivered, std::uint64_t bad);
+  /// The next row of a loop without batches is handed out, and that is committed, where nothing lies between
+  /// it and the one before it in its chunk; else nothing is done.
+  [[nodiscard]] bool hand_out_next(const feed& delivered) noexcept {
+    if (row_ == 0 || row_ != committed_.rows || committed_.ordinal != delivered.step() || !passes())
+      return false;
+    take(1);
+    ++step_;
+    ++committed_.rows;
+    ++committed_.survivors;
+    ++committed_.step;
+    committed_.dealt += rules_.ranks;
+    return true;
+  }
   /// Writes down where it stood at the last commit.
   void write(state& s, feed& delivered) const;
 

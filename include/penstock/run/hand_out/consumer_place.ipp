@@ -64,7 +64,7 @@ PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t
   committed_.survivors = survivors_ + to_skip_;
   committed_.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
   committed_.bad = bad;
-  committed_.front = front_;
+  if (!front_.empty() || !committed_.front.empty()) committed_.front = front_;
 }
 
 PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {

@@ -129,17 +129,24 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     requires(!parts::batched)
   {
     using row_type = whole<typename parts::element>;
+    const auto handed = [this](std::uint64_t row) {
+      row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(row)];
+      engine.delivered(1, detail::whole_size(value));
+      return &value;
+    };
+    const std::uint64_t next = place_.row();
+    if (at_row(epoch) && !engine.stopped() && place_.hand_out_next(engine.delivered_feed()))
+      return handed(next);
     if (engine.stopped() || !find_row(epoch)) {
       commit_end(epoch);
       return static_cast<row_type*>(nullptr);
     }
     commit_bad(epoch);
-    row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(place_.row())];
+    const std::uint64_t row = place_.row();
     place_.take(1);
     place_.count_row();
     commit();
-    engine.delivered(1, detail::whole_size(value));
-    return &value;
+    return handed(row);
   }
 
   /// The key of the sample at a position.

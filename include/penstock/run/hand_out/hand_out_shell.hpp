@@ -80,7 +80,13 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
 
   /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
   /// run was stopped.
-  [[nodiscard]] bool find_row(std::uint64_t epoch);
+  [[nodiscard]] bool find_row(std::uint64_t epoch) {
+    return (at_row(epoch) && place_.passes()) || look_for_row(epoch);
+  }
+  /// Chunks: whether there is a row at hand that nothing comes before.
+  [[nodiscard]] bool at_row(std::uint64_t epoch) noexcept {
+    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() && this->epoch() == epoch;
+  }
   /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
   [[nodiscard]] std::uint64_t good_rows() const noexcept {
     return block_->what != nullptr && block_->bad_slot < block_->rows ? block_->bad_slot : block_->rows;
@@ -119,6 +125,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void count_bad(std::uint64_t epoch);
   void pass_bad(block& b, const batch_rows& batch);
   [[nodiscard]] std::uint64_t bad_so_far();
+  [[nodiscard]] bool look_for_row(std::uint64_t epoch);
   [[nodiscard]] selection::verdict find_in_chunk();
   void leave_chunk();
   void end_pass();

@@ -155,7 +155,7 @@ PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch)
   }
 }
 
-PENSTOCK_INLINE bool hand_out_shell::find_row(std::uint64_t epoch) {
+PENSTOCK_INLINE bool hand_out_shell::look_for_row(std::uint64_t epoch) {
   while (engine_.delivered_feed().epoch() == epoch) {
     if (block_ == nullptr && !take_block()) return false;
     const selection::verdict found = find_in_chunk();
