@@ -55,11 +55,6 @@ class bad_slots {
   std::vector<bad_slot> all_;
 };
 
-/// What a plan without `bad_samples` has of them: nothing.
-struct no_bad_slots {
-  static void clear() noexcept {}
-};
-
 namespace detail {
 
 /// Another error of the same place.

@@ -57,11 +57,11 @@ PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values
   for (std::size_t i = 0; i < count; ++i) {
     const extents& shape = other.shape_at(first + i);
     const auto size = static_cast<std::size_t>(shape.elements());
-    const std::byte* const from =
+    const std::byte* const where =
         other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
     const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
     std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
-    if (size != 0) std::memcpy(into, from, size * element_bytes_);
+    if (size != 0) std::memcpy(into, where, size * element_bytes_);
   }
 }
 

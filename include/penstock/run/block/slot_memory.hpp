@@ -59,8 +59,8 @@ class slot_memory {
   };
   template <class S>
   static constexpr calls calls_to{
-      [](void* s, std::size_t bytes) -> void* { return static_cast<S*>(s)->allocate(bytes); },
-      [](void* s, void* p, std::size_t bytes) noexcept { static_cast<S*>(s)->deallocate(p, bytes); }};
+      [](void* s, std::size_t size) -> void* { return static_cast<S*>(s)->allocate(size); },
+      [](void* s, void* p, std::size_t size) noexcept { static_cast<S*>(s)->deallocate(p, size); }};
 
   void grow(std::size_t bytes, std::size_t keep);
 
