@@ -7196,11 +7196,6 @@ class bad_slots {
   std::vector<bad_slot> all_;
 };
 
-/// What a plan without `bad_samples` has of them: nothing.
-struct no_bad_slots {
-  static void clear() noexcept {}
-};
-
 namespace detail {
 
 /// Another error of the same place.
@@ -7466,8 +7461,8 @@ class slot_memory {
   };
   template <class S>
   static constexpr calls calls_to{
-      [](void* s, std::size_t bytes) -> void* { return static_cast<S*>(s)->allocate(bytes); },
-      [](void* s, void* p, std::size_t bytes) noexcept { static_cast<S*>(s)->deallocate(p, bytes); }};
+      [](void* s, std::size_t size) -> void* { return static_cast<S*>(s)->allocate(size); },
+      [](void* s, void* p, std::size_t size) noexcept { static_cast<S*>(s)->deallocate(p, size); }};
 
   void grow(std::size_t bytes, std::size_t keep);
 
@@ -8092,11 +8087,11 @@ PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values
   for (std::size_t i = 0; i < count; ++i) {
     const extents& shape = other.shape_at(first + i);
     const auto size = static_cast<std::size_t>(shape.elements());
-    const std::byte* const from =
+    const std::byte* const where =
         other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
     const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
     std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
-    if (size != 0) std::memcpy(into, from, size * element_bytes_);
+    if (size != 0) std::memcpy(into, where, size * element_bytes_);
   }
 }
 
@@ -9756,8 +9751,8 @@ class read_ahead {
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// Follows `from` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
-  void start(const feed& from, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
+  /// Follows `begin_at` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
+  void start(const feed& begin_at, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   void limit(std::uint64_t epochs);
@@ -9788,10 +9783,10 @@ class read_ahead {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void read_ahead::start(const feed& from, hinter who, const run_watch& watch,
+PENSTOCK_INLINE void read_ahead::start(const feed& begin_at, hinter who, const run_watch& watch,
                                        std::uint64_t samples, bool own_thread) {
   who_ = who;
-  feed_ = from;
+  feed_ = begin_at;
   watch_ = &watch;
   samples_ = samples;
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
@@ -11462,6 +11457,12 @@ class consumer_place {
   [[nodiscard]] bool done_before() const noexcept { return to_skip_ != 0; }
   /// Whether every row from here on is the next one of this rank.
   [[nodiscard]] bool all_pass() const noexcept { return rules_.rows.trivial() && dealt_ >= done_; }
+  /// Whether the next row is this rank's, without a look; it counts as one that was let through then.
+  [[nodiscard]] bool passes() noexcept {
+    if (to_skip_ != 0 || !all_pass()) return false;
+    passed_ += 1;
+    return true;
+  }
   /// Whether any row of this pass was let through by take and skip.
   [[nodiscard]] bool any_passed() const noexcept { return passed_ != 0; }
   /// What becomes of the next row. pass: it is this rank's; drop: it is not; end: nothing more passes in this
@@ -11497,6 +11498,19 @@ class consumer_place {
   /// This is where the consumer stands now, with the feed of what was delivered and so many bad samples in
   /// its epoch.
   void commit(const feed& delivered, std::uint64_t bad);
+  /// The next row of a loop without batches is handed out, and that is committed, where nothing lies between
+  /// it and the one before it in its chunk; else nothing is done.
+  [[nodiscard]] bool hand_out_next(const feed& delivered) noexcept {
+    if (row_ == 0 || row_ != committed_.rows || committed_.ordinal != delivered.step() || !passes())
+      return false;
+    take(1);
+    ++step_;
+    ++committed_.rows;
+    ++committed_.survivors;
+    ++committed_.step;
+    committed_.dealt += rules_.ranks;
+    return true;
+  }
   /// Writes down where it stood at the last commit.
   void write(state& s, feed& delivered) const;
 
@@ -11585,7 +11599,7 @@ PENSTOCK_INLINE void consumer_place::commit(const feed& delivered, std::uint64_t
   committed_.survivors = survivors_ + to_skip_;
   committed_.dealt = !rules_.batched ? step_ * rules_.ranks + beyond_ : rules_.deals ? dealt_ : 0;
   committed_.bad = bad;
-  committed_.front = front_;
+  if (!front_.empty() || !committed_.front.empty()) committed_.front = front_;
 }
 
 PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
@@ -11679,7 +11693,13 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
 
   /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
   /// run was stopped.
-  [[nodiscard]] bool find_row(std::uint64_t epoch);
+  [[nodiscard]] bool find_row(std::uint64_t epoch) {
+    return (at_row(epoch) && place_.passes()) || look_for_row(epoch);
+  }
+  /// Chunks: whether there is a row at hand that nothing comes before.
+  [[nodiscard]] bool at_row(std::uint64_t epoch) noexcept {
+    return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() && this->epoch() == epoch;
+  }
   /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
   [[nodiscard]] std::uint64_t good_rows() const noexcept {
     return block_->what != nullptr && block_->bad_slot < block_->rows ? block_->bad_slot : block_->rows;
@@ -11718,6 +11738,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void count_bad(std::uint64_t epoch);
   void pass_bad(block& b, const batch_rows& batch);
   [[nodiscard]] std::uint64_t bad_so_far();
+  [[nodiscard]] bool look_for_row(std::uint64_t epoch);
   [[nodiscard]] selection::verdict find_in_chunk();
   void leave_chunk();
   void end_pass();
@@ -11887,7 +11908,7 @@ PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch)
   }
 }
 
-PENSTOCK_INLINE bool hand_out_shell::find_row(std::uint64_t epoch) {
+PENSTOCK_INLINE bool hand_out_shell::look_for_row(std::uint64_t epoch) {
   while (engine_.delivered_feed().epoch() == epoch) {
     if (block_ == nullptr && !take_block()) return false;
     const selection::verdict found = find_in_chunk();
@@ -12133,17 +12154,24 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     requires(!parts::batched)
   {
     using row_type = whole<typename parts::element>;
+    const auto handed = [this](std::uint64_t row) {
+      row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(row)];
+      engine.delivered(1, detail::whole_size(value));
+      return &value;
+    };
+    const std::uint64_t next = place_.row();
+    if (at_row(epoch) && !engine.stopped() && place_.hand_out_next(engine.delivered_feed()))
+      return handed(next);
     if (engine.stopped() || !find_row(epoch)) {
       commit_end(epoch);
       return static_cast<row_type*>(nullptr);
     }
     commit_bad(epoch);
-    row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(place_.row())];
+    const std::uint64_t row = place_.row();
     place_.take(1);
     place_.count_row();
     commit();
-    engine.delivered(1, detail::whole_size(value));
-    return &value;
+    return handed(row);
   }
 
   /// The key of the sample at a position.
