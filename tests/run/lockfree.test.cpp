@@ -138,8 +138,10 @@ TEST_CASE("run/lockfree: the annotation chooses the ring by type and changes no 
   const auto source = ps::from(engine_test::iota(997));
   const auto plan = source | ps::shuffle(3) | ps::map(engine_test::slowly{}) | ps::batch(10);
   using chosen = decltype(plan | ps::lockfree);
-  static_assert(std::is_same_v<ps::detail::ring_of<chosen::stages_type>::type, ps::lockfree_ring>, "it is the engine's ring");
-  static_assert(std::is_same_v<ps::detail::ring_of<std::remove_const_t<decltype(plan)>::stages_type>::type, ps::ring>,
+  using without = std::remove_const_t<decltype(plan)>;
+  static_assert(std::is_same_v<ps::detail::ring_of<chosen::stages_type>::type, ps::lockfree_ring>,
+                "it is the engine's ring");
+  static_assert(std::is_same_v<ps::detail::ring_of<without::stages_type>::type, ps::ring>,
                 "without it nothing changes");
   static_assert(ps::elastic<chosen> && ps::lockstep<chosen>, "it loses nothing");
   CHECK(ps::describe(plan | ps::lockfree).find("lockfree") != std::string::npos);

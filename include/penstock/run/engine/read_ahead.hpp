@@ -32,8 +32,8 @@ class read_ahead {
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// Follows `begin_at` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
-  void start(const feed& begin_at, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
+  /// Follows `first` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
+  void start(const feed& first, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   void limit(std::uint64_t epochs);

@@ -5,10 +5,10 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void read_ahead::start(const feed& begin_at, hinter who, const run_watch& watch,
+PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
                                        std::uint64_t samples, bool own_thread) {
   who_ = who;
-  feed_ = begin_at;
+  feed_ = first;
   watch_ = &watch;
   samples_ = samples;
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
