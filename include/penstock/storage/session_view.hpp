@@ -15,9 +15,10 @@ namespace penstock::inline v0_1 {
 /// A session of any storage behind one type, for work that is done once per object: listing, scanning,
 /// checking and building indexes need no template over the storage.
 ///
-///     std::uint64_t count_lines(session_view session, object_id id);      // in a source file, compiled once
-///     auto session = files.connect();
-///     const std::uint64_t lines = count_lines(session, 0);
+///     std::ofstream("one.bin") << "four";
+///     auto session = file("one.bin").connect();
+///     const session_view same = session;  // what takes a session_view is compiled once
+///     const std::uint64_t four = same.size(0);
 ///
 /// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
 /// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
