@@ -9751,8 +9751,8 @@ class read_ahead {
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// Follows `begin_at` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
-  void start(const feed& begin_at, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
+  /// Follows `first` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
+  void start(const feed& first, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   void limit(std::uint64_t epochs);
@@ -9783,10 +9783,10 @@ class read_ahead {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void read_ahead::start(const feed& begin_at, hinter who, const run_watch& watch,
+PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
                                        std::uint64_t samples, bool own_thread) {
   who_ = who;
-  feed_ = begin_at;
+  feed_ = first;
   watch_ = &watch;
   samples_ = samples;
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
@@ -23655,9 +23655,10 @@ namespace penstock::inline v0_1 {
 /// A session of any storage behind one type, for work that is done once per object: listing, scanning,
 /// checking and building indexes need no template over the storage.
 ///
-///     std::uint64_t count_lines(session_view session, object_id id);      // in a source file, compiled once
-///     auto session = files.connect();
-///     const std::uint64_t lines = count_lines(session, 0);
+///     std::ofstream("one.bin") << "four";
+///     auto session = file("one.bin").connect();
+///     const session_view same = session;  // what takes a session_view is compiled once
+///     const std::uint64_t four = same.size(0);
 ///
 /// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
 /// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
