@@ -23,7 +23,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("run/parts: options are gathered wherever they stand; prefetch means what its place says") {
+TEST_CASE("evaluation/parts: options are gathered wherever they stand; prefetch means what its place says") {
   const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
                     ps::batch(2) | ps::prefetch(5);
   const ps::run_options options = ps::options_of(plan);
@@ -36,7 +36,8 @@ TEST_CASE("run/parts: options are gathered wherever they stand; prefetch means w
 }
 
 TEST_CASE(
-    "run/parts: the fingerprint of the sequence changes with what determines it, and with nothing else") {
+    "evaluation/parts: the fingerprint of the sequence changes with what determines it, and with nothing "
+    "else") {
   const auto source = ps::from(first_ints(4));
   const auto one = ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(4));
   CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(1) | ps::prefetch(9) | ps::shard(1, 4) |
@@ -49,7 +50,7 @@ TEST_CASE(
                                         ps::shard(0, 2) | ps::batch(4)));
 }
 
-TEST_CASE("run/parts: which way through the engine a plan takes is in its type") {
+TEST_CASE("evaluation/parts: which way through the engine a plan takes is in its type") {
   const auto source = ps::from(first_ints(4));
   static_assert(ps::plan_parts<decltype(source | ps::batch(2))>::direct);
   static_assert(
@@ -59,7 +60,8 @@ TEST_CASE("run/parts: which way through the engine a plan takes is in its type")
   CHECK(ps::world_of(source | ps::batch(2)).size == 1);
 }
 
-TEST_CASE("run/parts: the sequence in words is a word for the data and one for each stage that counts") {
+TEST_CASE(
+    "evaluation/parts: the sequence in words is a word for the data and one for each stage that counts") {
   using words = std::vector<std::string>;
   const auto source = ps::from(first_ints(4));
   CHECK(ps::sequence_words(source | ps::shuffle(3) | ps::prefetch(2) | ps::filter([](int) { return true; }) |

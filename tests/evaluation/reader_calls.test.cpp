@@ -31,13 +31,13 @@ struct by_position {
   void will_need(ps::position p, scout& s) const { s.hints += p.epoch + p.index; }
 };
 
-TEST_CASE("run/reader_calls: a key by position, by index, or the index itself") {
+TEST_CASE("evaluation/reader_calls: a key by position, by index, or the index itself") {
   CHECK(ps::key_of(silent{}, {3, 14}) == "14");
   CHECK(ps::key_of(by_index{}, {3, 14}) == "index 14");
   CHECK(ps::key_of(by_position{}, {3, 14}) == "3:14");
 }
 
-TEST_CASE("run/reader_calls: the file of a sample, where the reader knows it") {
+TEST_CASE("evaluation/reader_calls: the file of a sample, where the reader knows it") {
   static_assert(
       ps::has_urls<filed> && !ps::has_urls<silent> && !ps::has_keys<filed> && ps::has_keys<by_position>,
       "who has keys and files is told by its calls");
@@ -45,7 +45,7 @@ TEST_CASE("run/reader_calls: the file of a sample, where the reader knows it") {
   CHECK(ps::url_of(silent{}, {1, 3}).empty());
 }
 
-TEST_CASE("run/reader_calls: a hint with what the thread keeps, with an index, or none") {
+TEST_CASE("evaluation/reader_calls: a hint with what the thread keeps, with an index, or none") {
   static_assert(!ps::takes_hints<silent> && ps::takes_hints<by_index> && ps::takes_hints<by_position>,
                 "who wants hints is told by its calls");
   static_assert(std::is_empty_v<ps::scout_of<by_index>>, "who needs nothing between hints keeps nothing");

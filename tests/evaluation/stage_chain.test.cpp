@@ -157,7 +157,7 @@ const auto samples = ps::generated(4, [](std::uint64_t) {
 
 }  // namespace
 
-TEST_CASE("run/chain: the time that an expression takes to write itself is its stage's") {
+TEST_CASE("evaluation/stage_chain: the time that an expression takes to write itself is its stage's") {
   const looks other;
   const auto all = ps::filter([](const auto&) {
     fake_clock::work(5);
@@ -177,7 +177,8 @@ TEST_CASE("run/chain: the time that an expression takes to write itself is its s
         costs{3, 510, 20, 0});
 }
 
-TEST_CASE("run/chain: members that are read at last are the source's time, and a copy is nobody's") {
+TEST_CASE(
+    "evaluation/stage_chain: members that are read at last are the source's time, and a copy is nobody's") {
   CHECK(costs_of(samples | ps::fields<"npy"> | ps::batch(2)) == costs{1003, 0});
   CHECK(costs_of(samples | ps::fields<ps::optional<"npy">> | ps::batch(2)) == costs{1003, 0});
   CHECK(costs_of(samples | ps::fields<"npy"> | ps::map(made<10, lazy<500>>)) ==
@@ -187,13 +188,15 @@ TEST_CASE("run/chain: members that are read at last are the source's time, and a
 }
 
 TEST_CASE(
-    "run/chain: rows that are expressions are written on the account of the stage that made them rows") {
+    "evaluation/stage_chain: rows that are expressions are written on the account of the stage that made "
+    "them rows") {
   const auto some = ps::map([](const auto&) { return std::vector<lazy<300>>(2); });
   CHECK(costs_of(numbers | some | ps::unbatch) == costs{3, 0, 600});
 }
 
 TEST_CASE(
-    "run/chain: value stages are nested in the order written, and a sink is called none, one or many times") {
+    "evaluation/stage_chain: value stages are nested in the order written, and a sink is called none, one or "
+    "many times") {
   const auto plan = ps::from(first_ints(6)) | ps::map([](int x) { return x + 1; }) |
                     ps::filter([](int x) { return x % 2 == 0; }) |
                     ps::map([](int x) { return std::vector<int>(static_cast<std::size_t>(x), x); }) |
@@ -201,7 +204,7 @@ TEST_CASE(
   CHECK(evaluate_all(plan).first == std::vector<int>{2, 2, 4, 4, 4, 4, 6, 6, 6, 6, 6, 6});
 }
 
-TEST_CASE("run/chain: timed samples are counted for the source and each stage") {
+TEST_CASE("evaluation/stage_chain: timed samples are counted for the source and each stage") {
   const auto plan = ps::from(first_ints(8)) | ps::map([](int x) { return x; }) |
                     ps::map([](int x) { return x; }) | ps::batch(4);
   CHECK(evaluate_all(plan).second == 3);

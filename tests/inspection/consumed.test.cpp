@@ -74,7 +74,7 @@ void check(const Make& make) {
 
 }  // namespace
 
-TEST_CASE("run/consumed: exactly what was delivered") {
+TEST_CASE("inspection/consumed: exactly what was delivered") {
   const auto source = ps::generated(50, identity);
   check([&](std::uint64_t rank) {
     return source | ps::shuffle(3) | ps::shuffle_buffer(7, 2) | ps::shard(rank, 3) | ps::global_batch(8);
@@ -101,7 +101,7 @@ TEST_CASE("run/consumed: exactly what was delivered") {
   });
 }
 
-TEST_CASE("run/consumed: ranges, and states of another plan") {
+TEST_CASE("inspection/consumed: ranges, and states of another plan") {
   const auto source = ps::generated(1000, identity);
   const auto plan = source | ps::batch(100);
   auto run = plan.open();

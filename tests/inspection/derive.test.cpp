@@ -70,7 +70,7 @@ constexpr auto rest_of_seven = [](int x) { return x % 7 - 3; };
 
 }  // namespace
 
-TEST_CASE("run/derive: evaluates each sample once, and then reads the file") {
+TEST_CASE("inspection/derive: evaluates each sample once, and then reads the file") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(1000));
   std::atomic<int> calls{0};
@@ -94,7 +94,7 @@ TEST_CASE("run/derive: evaluates each sample once, and then reads the file") {
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("run/derive: the same bytes on any number of workers") {
+TEST_CASE("inspection/derive: the same bytes on any number of workers") {
   const penstock_test::temp_dir dir;
   const auto source = ps::generated(5000, engine_test::identity) | ps::map(engine_test::slowly{});
   const auto name_of = [](std::uint64_t x) { return "group-" + std::to_string(x * x % 101); };
@@ -107,7 +107,7 @@ TEST_CASE("run/derive: the same bytes on any number of workers") {
   }
 }
 
-TEST_CASE("run/derive: numbers, enumerators and texts are kept as what they are") {
+TEST_CASE("inspection/derive: numbers, enumerators and texts are kept as what they are") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(10));
   const auto derived = [&](const std::string& name, const auto& f) {
@@ -131,7 +131,7 @@ TEST_CASE("run/derive: numbers, enumerators and texts are kept as what they are"
   CHECK(ps::derive(ps::from(std::vector<int>{}), "none", rest_of_seven, dir.path().string()).size() == 0);
 }
 
-TEST_CASE("run/derive: samples of shards, with their keys, whole or decoded") {
+TEST_CASE("inspection/derive: samples of shards, with their keys, whole or decoded") {
   const penstock_test::temp_dir dir;
   penstock_test::raw_tar archive;
   for (int i = 0; i < 20; ++i)
@@ -163,7 +163,7 @@ TEST_CASE("run/derive: samples of shards, with their keys, whole or decoded") {
   CHECK(met == train.size());
 }
 
-TEST_CASE("run/derive: another state of the dataset, damage and other files") {
+TEST_CASE("inspection/derive: another state of the dataset, damage and other files") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(50)), other = ps::from(numbers(50, 1));
@@ -204,7 +204,7 @@ TEST_CASE("run/derive: another state of the dataset, damage and other files") {
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("run/derive: names and places that cannot be") {
+TEST_CASE("inspection/derive: names and places that cannot be") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(5));
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "", rest_of_seven, dir.path().string()); }),
@@ -216,7 +216,7 @@ TEST_CASE("run/derive: names and places that cannot be") {
              contains("cannot create") && contains("name a file in a folder that may be written"));
 }
 
-TEST_CASE("run/derive: what a function throws comes through, and nothing is left") {
+TEST_CASE("inspection/derive: what a function throws comes through, and nothing is left") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(500));
   for (const unsigned workers : {0u, 3u}) {
@@ -230,7 +230,7 @@ TEST_CASE("run/derive: what a function throws comes through, and nothing is left
   }
 }
 
-TEST_CASE("run/derive: a disk that is full is an error, and leaves nothing") {
+TEST_CASE("inspection/derive: a disk that is full is an error, and leaves nothing") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(5000));
@@ -255,7 +255,7 @@ TEST_CASE("run/derive: a disk that is full is an error, and leaves nothing") {
   CHECK(ps::derive(source, "x", rest_of_seven, path).size() == 5000);
 }
 
-TEST_CASE("run/derive: a process that is killed leaves no file, and the next one makes it") {
+TEST_CASE("inspection/derive: a process that is killed leaves no file, and the next one makes it") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(2000));
@@ -279,7 +279,7 @@ TEST_CASE("run/derive: a process that is killed leaves no file, and the next one
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("run/derive: of several that want it, one makes it") {
+TEST_CASE("inspection/derive: of several that want it, one makes it") {
   const penstock_test::deadline guard("derive in many threads");
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
@@ -306,7 +306,7 @@ TEST_CASE("run/derive: of several that want it, one makes it") {
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("run/derive: plans over an index are elastic, and go on from every step") {
+TEST_CASE("inspection/derive: plans over an index are elastic, and go on from every step") {
   const penstock_test::deadline guard("sampling");
   const penstock_test::temp_dir dir;
   const auto samples = ps::generated(90, engine_test::identity);
@@ -339,7 +339,8 @@ TEST_CASE("run/derive: plans over an index are elastic, and go on from every ste
   SECTION("weighted") { check(ps::weighted(label, 3)); }
 }
 
-TEST_CASE("run/derive: of joined sources, parts choose by values, and the whole where its numbers stay") {
+TEST_CASE(
+    "inspection/derive: of joined sources, parts choose by values, and the whole where its numbers stay") {
   const penstock_test::temp_dir dir;
   const auto a = ps::from(numbers(50)), b = ps::from(numbers(30, 1000));
   const auto of_a = ps::derive(a, "a", rest_of_seven, dir.path().string());
@@ -357,7 +358,7 @@ TEST_CASE("run/derive: of joined sources, parts choose by values, and the whole 
   CHECK_THAT(error_of([&] { (void)mixed.open(); }), contains("or mix that changes from epoch to epoch"));
 }
 
-TEST_CASE("run/derive: an index of another dataset is refused when a plan is opened") {
+TEST_CASE("inspection/derive: an index of another dataset is refused when a plan is opened") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(50));
   const auto index = ps::derive(source, "x", rest_of_seven, dir.path().string());

@@ -19,7 +19,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("run/describe: stages with their kinds, where guarantees are lost, moves and device") {
+TEST_CASE("inspection/describe: stages with their kinds, where guarantees are lost, moves and device") {
   const auto plan = ps::from(first_ints(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) |
                     ps::batch(2) | ps::pin_and_copy;
   const auto text = describe(plan);
@@ -30,7 +30,7 @@ TEST_CASE("run/describe: stages with their kinds, where guarantees are lost, mov
   CHECK_THAT(text, contains("device: host\n"));
 }
 
-TEST_CASE("run/describe: fields one by one, and the move more behind a filter") {
+TEST_CASE("inspection/describe: fields one by one, and the move more behind a filter") {
   using sample = ps::record<ps::field<"x", int>, ps::field<"txt", std::string>>;
   const auto plan = ps::from(std::vector<sample>{sample(1, "a")}) |
                     ps::filter([](const auto&) { return true; }) | ps::batch(2, ps::ragged) |
@@ -43,7 +43,7 @@ TEST_CASE("run/describe: fields one by one, and the move more behind a filter") 
   CHECK_THAT(text, contains("device: simulated accelerator"));
 }
 
-TEST_CASE("run/describe: a source alone") {
+TEST_CASE("inspection/describe: a source alone") {
   CHECK(describe(ps::from(first_ints(3))) ==
         "  from(3 samples in memory)                      indexed\n"
         "keeps: indexed deterministic resumable elastic lockstep\n"

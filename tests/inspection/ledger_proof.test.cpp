@@ -47,7 +47,7 @@ std::vector<ps::bad_entry> written(Policy policy, const std::filesystem::path& f
 
 }  // namespace
 
-TEST_CASE("run/ledger_proof: what runs write is counted, and holds") {
+TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
   const penstock_test::temp_dir folder;
   const auto plan = bad_samples_test::broken_source() | order | ps::global_batch(7);
   using counts = ps::ledger_proof::counts;
@@ -100,7 +100,7 @@ TEST_CASE("run/ledger_proof: what runs write is counted, and holds") {
   CHECK(ps::prove_ledger(plan, {}).holds());
 }
 
-TEST_CASE("run/ledger_proof: lines that are not the plan's are violations") {
+TEST_CASE("inspection/ledger_proof: lines that are not the plan's are violations") {
   const penstock_test::temp_dir folder;
   const auto source = bad_samples_test::broken_source();
   const auto plan = source | order | ps::global_batch(7);
@@ -153,7 +153,7 @@ TEST_CASE("run/ledger_proof: lines that are not the plan's are violations") {
   broken(source | order | ps::global_batch(7, ps::tail::drop), entries, "in no step of this plan");
 }
 
-TEST_CASE("run/ledger_proof: keys of any bytes are those of the plan") {
+TEST_CASE("inspection/ledger_proof: keys of any bytes are those of the plan") {
   std::vector<std::byte> shard;
   ps::tar_writer out([&](ps::bytes_view piece) { shard.insert(shard.end(), piece.begin(), piece.end()); });
   for (const std::string key : {"a", "b\xff", "c\"\\", "\xc3\xa9", "e"}) {

@@ -19,7 +19,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("run/peek: one sample, its key, its fields and their first bytes") {
+TEST_CASE("inspection/peek: one sample, its key, its fields and their first bytes") {
   using sample = ps::record<ps::field<"x", int>, ps::field<"txt", std::string>>;
   const auto source =
       ps::from(std::vector<sample>{sample(5, "hello"), sample(6, std::string("\x01\x02", 2))});
@@ -29,14 +29,14 @@ TEST_CASE("run/peek: one sample, its key, its fields and their first bytes") {
              contains("x: 50"));
 }
 
-TEST_CASE("run/peek: beyond the end, dropped, and an empty source are said, not thrown") {
+TEST_CASE("inspection/peek: beyond the end, dropped, and an empty source are said, not thrown") {
   CHECK_THAT(peek(ps::from(first_ints(3)) | ps::take(2), 2), contains("beyond the end: there are 2 samples"));
   CHECK_THAT(peek(ps::from(first_ints(3)) | ps::filter([](int) { return false; })),
              contains("dropped by a filter"));
   CHECK_THAT(peek(ps::from(first_ints(0))), contains("beyond the end"));
 }
 
-TEST_CASE("run/peek: an error of the chain says where it was") {
+TEST_CASE("inspection/peek: an error of the chain says where it was") {
   const auto bad = ps::from(std::vector<std::string>{"1", "x"}) | ps::decode<ps::integer>;
   CHECK_THAT(peek(bad), contains("  1\n"));
   CHECK_THAT(error_of([&] { (void)peek(bad, 1); }), contains("[stage decode<integer>, position 0:1]"));

@@ -84,7 +84,7 @@ struct wrong_stage {
 
 }  // namespace
 
-TEST_CASE("run/proof: plans that keep their promise") {
+TEST_CASE("inspection/prove: plans that keep their promise") {
   ps::proof_options options{.epochs = 3, .stops = {0, 1, 7, 1'000'000}, .threads = 2};
   const auto holds = [&](const auto& plan) {
     const ps::proof found = ps::prove(plan, many, options);
@@ -125,7 +125,7 @@ TEST_CASE("run/proof: plans that keep their promise") {
   CHECK(holds(source | ps::shuffle(3) | ps::repeat() | ps::global_batch(64)).sampled);
 }
 
-TEST_CASE("run/proof: parts of a dataset keep it too, and may repeat samples only where they say so") {
+TEST_CASE("inspection/prove: parts of a dataset keep it too, and may repeat samples only where they say so") {
   std::vector<int> labels;
   for (int i = 0; i < 5000; ++i) labels.push_back(i * i % 11);
   const ps::sample_list label(labels);
@@ -149,7 +149,7 @@ TEST_CASE("run/proof: parts of a dataset keep it too, and may repeat samples onl
   CHECK(holds(ps::weighted(label, 1)).left_out != 0);
 }
 
-TEST_CASE("run/proof: what an order gives once more to fill up is padding") {
+TEST_CASE("inspection/prove: what an order gives once more to fill up is padding") {
   const auto holds = [&](const auto& source, const auto&... stages) {
     const ps::proof found =
         ps::prove((source | ... | stages), many, {.epochs = 2, .stops = {0, 1, 2}, .threads = 2});
@@ -221,7 +221,7 @@ TEST_CASE("run/proof: what an order gives once more to fill up is padding") {
     }
 }
 
-TEST_CASE("run/proof: parts of the work say when they are done, and together find the same") {
+TEST_CASE("inspection/prove: parts of the work say when they are done, and together find the same") {
   const auto plan = shards_of(50) | ps::shuffle(1) | ps::global_batch(64);
   const ps::proof_options all{.epochs = 2, .stops = {0, 3}, .threads = 2};
   const auto line = [](const ps::proof_part& one) {
@@ -261,7 +261,7 @@ TEST_CASE("run/proof: parts of the work say when they are done, and together fin
   CHECK(told == many.size());
 }
 
-TEST_CASE("run/proof: lanes keep a node in its part of the shards") {
+TEST_CASE("inspection/prove: lanes keep a node in its part of the shards") {
   const auto source = ps::generated(64'000, identity, [] {
     std::vector<std::uint64_t> starts;
     for (std::uint64_t s = 0; s <= 640; ++s) starts.push_back(s * 100);
@@ -276,7 +276,7 @@ TEST_CASE("run/proof: lanes keep a node in its part of the shards") {
   CHECK(far.topologies[0].least > 500);
 }
 
-TEST_CASE("run/proof: what is wrong is found") {
+TEST_CASE("inspection/prove: what is wrong is found") {
   const auto source = ps::generated(100, identity);
   const auto broken = [&](const auto& plan, const char* why) {
     const ps::proof found = ps::prove(plan, many);
@@ -302,7 +302,7 @@ TEST_CASE("run/proof: what is wrong is found") {
       penstock_test::contains("cannot be proved"));
 }
 
-TEST_CASE("run/proof: orders and batches that mix or repeat epochs") {
+TEST_CASE("inspection/prove: orders and batches that mix or repeat epochs") {
   const std::vector<ps::topology> few{{1, 1}, {1, 3}};
   const auto source = ps::generated(10, identity);
   const ps::proof_options from_second{.first_epoch = 1, .epochs = 2, .stops = {0, 3, 100}, .threads = 2};
@@ -329,7 +329,7 @@ TEST_CASE("run/proof: orders and batches that mix or repeat epochs") {
   }
 }
 
-TEST_CASE("run/proof: a few positions of very many samples need little memory") {
+TEST_CASE("inspection/prove: a few positions of very many samples need little memory") {
   const std::vector<ps::topology> few{{1, 1}, {2, 3}};
   const auto source = ps::generated(std::uint64_t{1} << 60, identity);
   const auto found = prove(source | ps::shuffle(7) | ps::take(1000) | ps::global_batch(64), few);
@@ -340,7 +340,7 @@ TEST_CASE("run/proof: a few positions of very many samples need little memory") 
   CHECK(twice.violations[0] == "epoch 0: sample 4 stands at two positions");
 }
 
-TEST_CASE("run/proof: topologies whose ranks cannot be counted") {
+TEST_CASE("inspection/prove: topologies whose ranks cannot be counted") {
   const auto plan = ps::generated(10, identity) | ps::global_batch(4);
   const std::vector<ps::topology> wraps{{(std::uint64_t{1} << 63) + 1, 2}};
   CHECK_THROWS_WITH(prove(plan, wraps), penstock_test::contains("each of 9223372036854775809 ranks"));

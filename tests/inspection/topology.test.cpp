@@ -5,7 +5,7 @@
 
 #include <string>
 
-TEST_CASE("run/topology: a proof in words") {
+TEST_CASE("inspection/topology: a proof in words") {
   CHECK(penstock::topology{4, 8}.ranks() == 32);
   penstock::proof found;
   found.positions = 100;

@@ -221,7 +221,7 @@ TEST_CASE("storage/file: threads that share few descriptors read the right files
 
 namespace {
 
-constexpr std::size_t large = 300'000;
+constexpr std::size_t large = 1'200'000;  // large enough to be mapped
 
 /// Bytes of which no two ranges are alike.
 std::string many_bytes(std::size_t n) {

@@ -281,7 +281,7 @@ TEST_CASE(
     "storage/sigbus_guard: a file that shrinks while `file` has it mapped is an error, also within a page") {
   if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
-  constexpr std::size_t large = 300'000;
+  constexpr std::size_t large = 1'200'000;
   std::string content(large, '\0');
   for (std::size_t i = 0; i < large; ++i) content[i] = static_cast<char>('A' + i % 26);
   const auto text_at = [](const penstock::file::session& session, std::uint64_t offset, std::size_t n) {

@@ -9,6 +9,7 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstddef>

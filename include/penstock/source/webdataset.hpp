@@ -52,11 +52,11 @@ struct webdataset_options {
 /// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
 /// manifest; a run opens shards and maps indexes at their first use.
 /// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
-/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
-/// allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see
-/// `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive or
-/// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
+/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. Files that
+/// are mapped are copied from instead (see `file`). No allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see `file`
+/// and `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive
+/// or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
 /// An archive may end without its zero blocks; cut off within a block it is no whole one.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the

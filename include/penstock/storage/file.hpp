@@ -53,9 +53,10 @@ struct file_options {
 /// A file whose pages are in memory is read faster through a mapping, one that must come from the disk with
 /// pread, which brings in less that nobody asked for. So after 8, 16, 32 ... reads of a file, a session looks
 /// at 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a read is the
-/// copy alone. `file_options::access` makes the choice by hand; `session::shows` tells which it was. Files
-/// below 64 KiB, those on file systems that cannot tell without waiting (network file systems, mostly), and
-/// all beyond the first 16,384 in a session are read with pread.
+/// copy alone, but at the file's end, where its size is asked for. The choice is not taken back: a file that
+/// leaves memory later comes back page by page. `file_options::access` makes the choice by hand;
+/// `session::shows` tells which it was. Files below 1 MiB, those on file systems that cannot tell without
+/// waiting (network file systems, mostly), and all beyond the first 16,384 in a session are read with pread.
 /// The first mapping puts a handler for SIGBUS into the process, which passes on what is not its own: see
 /// `sigbus_guard`. With `file_access::read` signals are left alone.
 /// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
@@ -95,7 +96,11 @@ class file {
    public:
     static constexpr bool views = false;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      const mapping* const there = mapped(id);
+      return there != nullptr ? there->size() : signature(id).size;
+    }
+    /// As the file is now, also where it is mapped.
     [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -119,9 +124,15 @@ class file {
       check_whole(*there, id, offset + size);
       return {there->data() + offset, static_cast<std::size_t>(size)};
     }
-    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's:
+    /// where the file was cut since. A cut within its last page alone is not seen here, but by the next read.
     void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) there->check_lost(path(id));
+      if (const mapping* const there = mapped(id)) {
+        order_reads();
+        (void)*static_cast<const volatile std::byte*>(there->data() +
+                                                      (there->size() - 1) / state_->page * state_->page);
+        there->check_lost(path(id));
+      }
     }
 
     /// Reads in the order given, in this thread; requests that continue each other are one system call.
@@ -154,7 +165,7 @@ class file {
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_parts = 64;
     static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
-    static constexpr std::uint64_t smallest = 64_KiB;
+    static constexpr std::uint64_t smallest = 1_MiB;
 
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
@@ -171,11 +182,21 @@ class file {
       const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
       if (behind >= there.size()) [[unlikely]]
         return check_end(there, id);
-      std::atomic_thread_fence(std::memory_order_acquire);
+      order_reads();
       (void)*static_cast<const volatile std::byte*>(there.data() + behind);
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
+    /// What is read after this is read later. On x86 the processor sees to that, and the compiler alone is
+    /// told:
+    /// a fence there would be one that the thread sanitizer warns of.
+    static void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+      std::atomic_signal_fence(std::memory_order_acquire);
+#else
+      std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    }
 
     void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
     /// Counts a read with pread, and looks from time to time whether a mapping would do better.

@@ -33,7 +33,6 @@ PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
 }
 
 PENSTOCK_INLINE object_signature file::session::signature(object_id id) const {
-  if (const mapping* const there = mapped(id)) return there->signature();
   const auto opened = state_->open_files.use(id);
   return detail::files::signature_of(opened.get(), path(id));
 }

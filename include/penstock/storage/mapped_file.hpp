@@ -48,7 +48,7 @@ struct mapped_file_options {
 /// mapped: the system sends SIGBUS when the lost part is touched, and ends the process where nobody takes it.
 /// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
 /// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
-/// that is not noticed. `file` leaves nothing either, and takes no handler.
+/// that is not noticed. `file` with `file_access::read` leaves nothing either, and takes no handler.
 ///
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.

@@ -119,7 +119,8 @@ class guarded_ranges {
   block* last_ = &first_;  // with the range that was found last
 };
 
-PENSTOCK_INLINE constinit guarded_ranges guarded_ranges::process_{};
+// Inline in both forms: a program that has both must have one of it.
+inline constinit guarded_ranges guarded_ranges::process_{};
 
 PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
   return guarded_ranges::of_process().add(begin, end);

@@ -6,6 +6,8 @@
 
 #include <penstock/penstock.hpp>
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -14,8 +16,16 @@ namespace ps = penstock;
 
 namespace {
 
+/// The first byte of this file, through a mapping and its guard.
+char first_byte() {
+  auto session = ps::file({std::string(__FILE__)}, {.access = ps::file_access::map}).connect();
+  std::array<std::byte, 1> byte{};
+  session.read(0, 0, byte);
+  return static_cast<char>(byte[0]);
+}
+
 long sum() {
-  long result = 0;
+  long result = first_byte() == '/' ? 0 : 1'000;
   const std::vector<std::string> words = {"1", "22", "333"};
   for (auto&& b : ps::from(words) | ps::decode<ps::integer> | ps::shuffle(7) | ps::batch(2) | ps::workers(1))
     for (const auto x : b) result += x;

@@ -55,7 +55,7 @@ TEST_CASE(
     "epoch's end") {
   listener reader;
   reader.size = 20;
-  const ps::run_watch nobody({}, 0, true, 0);
+  const ps::run_watch nobody({}, 0, true, false, 0);
   ps::read_ahead ahead;
   ahead.limit(2);  // nothing to limit yet
   ps::feed from = batches_of(20);
@@ -74,7 +74,7 @@ TEST_CASE(
 
 TEST_CASE(
     "run/read_ahead: where a source takes no hints nothing happens, and a hint that fails is no failure") {
-  const ps::run_watch nobody({}, 0, true, 0);
+  const ps::run_watch nobody({}, 0, true, false, 0);
   ps::read_ahead idle;
   idle.opened(8);
   idle.restart(batches_of(20));
@@ -91,7 +91,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whatever it is doing") {
-  const ps::run_watch nobody({}, 0, true, 0);
+  const ps::run_watch nobody({}, 0, true, false, 0);
   for (int round = 0; round < 30; ++round) {
     listener reader;
     reader.size = 2000;

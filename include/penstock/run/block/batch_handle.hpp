@@ -34,7 +34,7 @@ class batch_handle {
   using element = typename parts::element;
 
   batch_handle() = default;
-  /// Takes one share of the block_type, which keeps its pool alive.
+  /// Takes one share of the block, which keeps its pool alive.
   batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
         first_(static_cast<std::size_t>(batch.first)),

@@ -51,6 +51,7 @@ struct engine_basis {
     begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
     begin_with_.observers = observers_of(p, *begin_with_.options.workers,
@@ -108,7 +109,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
-        front_(detail::front_of<Plan>::make(p), this->depth()) {
+        front_(detail::front_of<Plan>::make(p), this->ring_blocks()) {
     start(hints());
   }
   ~engine() { stop(); }

@@ -87,7 +87,8 @@ struct engine_setup {
   bool copies = false;              ///< batches go to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
-  bool tells_costs = false;         ///< observers are told what each stage took
+  bool times_grains = false;        ///< with observers, the first sample of every grain is timed
+  bool tells_costs = false;         ///< and they are told what each stage took
   std::vector<std::string> stages;  ///< names of the source and the value stages
   std::vector<any_observer> observers;
 };
@@ -154,6 +155,8 @@ class engine_shell {
   /// The feed that goes on when something is delivered: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Blocks in the ring.
+  [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
   /// Slots that a worker takes at a time.
   [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
   /// Blocks in flight, at most; those that the consumer holds included.

@@ -51,7 +51,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
                       setup_.crowded ? 0 : 2000)),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
-      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place,
+      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),

@@ -94,14 +94,15 @@ template <class Plan>
 /// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
 class run_watch {
  public:
-  /// `in_place`: batches are written in place. `stages`: the source and the value stages; 0 where their costs
-  /// cannot be told apart.
-  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, std::size_t stages);
+  /// `in_place`: batches are written in place. `times_grains`: samples cost enough for a clock. `stages`: the
+  /// source and the value stages; 0 where their costs cannot be told apart.
+  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
+            std::size_t stages);
 
   /// Whether anybody looks.
   [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
   /// Whether the first sample of every grain is timed.
-  [[nodiscard]] bool times_all_grains() const noexcept { return any() && stages_ != 0; }
+  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
   /// The clock, where anybody looks.
   [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
 
@@ -129,9 +130,10 @@ class run_watch {
 
   std::vector<any_observer> all_;
   unsigned workers_;
-  bool in_place_;
+  bool in_place_, times_grains_;
   std::size_t stages_;
-  std::vector<std::uint64_t> costs_before_;  // of each worker: `stages_` of them
+  std::size_t stride_;                       // words of one worker, in cache lines of its own
+  std::vector<std::uint64_t> costs_before_;  // of each worker, and each stage of it
 };
 
 }  // namespace penstock::inline v0_1

@@ -12,9 +12,14 @@ PENSTOCK_INLINE void detail::add_name(std::vector<std::string>& names, std::stri
 }
 
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
-                                     std::size_t stages)
-    : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
-  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stages_);
+                                     bool times_grains, std::size_t stages)
+    : all_(std::move(all)),
+      workers_(workers),
+      in_place_(in_place),
+      times_grains_(times_grains),
+      stages_(stages),
+      stride_((stages + 15) / 8 * 8) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
 }
 
 PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
@@ -30,10 +35,10 @@ PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost>
   e.samples = samples;
   if (samples != 0) locate(e, b, first, slots);
   note(thread_of(i), e);
-  if (!times_all_grains()) return;
+  if (!times_all_grains() || stages_ == 0) return;
   std::uint64_t at = e.begin_ns;
   for (std::size_t number = 0; number < costs.size(); ++number) {
-    std::uint64_t& before = costs_before_[i * stages_ + number];
+    std::uint64_t& before = costs_before_[i * stride_ + number];
     const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
     if (took == 0) continue;
     note(thread_of(i),

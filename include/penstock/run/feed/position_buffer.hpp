@@ -22,7 +22,8 @@ namespace penstock::inline v0_1 {
 
 /// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
 ///
-/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
+/// A value: a run keeps up to three, a leading one for the batches it opens and a trailing one that is the
+/// state.
 /// Memory: 8 bytes an element.
 class position_buffer {
  public:

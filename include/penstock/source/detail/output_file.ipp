@@ -67,10 +67,12 @@ PENSTOCK_INLINE object_signature output_file::commit() {
                      static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
+// Inline in both forms: a program that has both counts once.
+inline std::atomic<std::uint64_t> temporary_files{0};
+
 PENSTOCK_INLINE std::string output_file::unique_ending() {
-  static std::atomic<std::uint64_t> count{0};
   const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
+  const std::uint64_t drawn = mix64(now ^ mix64(temporary_files.fetch_add(1) + 1));
   return detail::text({::getpid(), "-", drawn});
 }
 
