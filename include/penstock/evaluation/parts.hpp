@@ -85,6 +85,8 @@ inline constexpr bool any_wants_places = false;
 template <class... Stages>
 inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
 
+/// A text more in a list; out of line, since a plan has many.
+void add_text(std::vector<std::string>& all, std::string_view one);
 /// A source in words, as a state holds them: a list of files may be long.
 [[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
 
@@ -216,21 +218,22 @@ std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
-  std::vector<std::string> words{detail::word_of_data(p.source().describe())};
+  std::vector<std::string> words;
+  detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
-    words.push_back(detail::word_of_data(p.source().sequence_text()));
+    detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) words.emplace_back("shard");
+      if (deals_early) detail::add_text(words, "shard");
     } else if constexpr (part_of_kind<Stage, batch_tag>) {
-      words.push_back(detail::text(
-          {"batch of ", stage.global_size(world_of(p).size), " in all, tail ", to_string(stage.at_end)}));
+      detail::add_text(words, detail::text({"batch of ", stage.global_size(world_of(p).size),
+                                            " in all, tail ", to_string(stage.at_end)}));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
-      words.push_back(detail::as_utf8(text_of_stage(stage)));
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  words.push_back(detail::text({"seed(", *options_of(p).seed, ')'}));
+  detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
 

@@ -23,6 +23,13 @@ namespace penstock::inline v0_1 {
 struct state {
   static constexpr std::uint64_t current_version = 2;
 
+  state();
+  state(const state&);
+  state(state&&) noexcept;
+  state& operator=(const state&);
+  state& operator=(state&&) noexcept;
+  ~state();
+
   std::uint64_t version = current_version;
   std::uint64_t dataset = 0;
   std::uint64_t sequence = 0;

@@ -13,6 +13,13 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE state::state() = default;
+PENSTOCK_INLINE state::state(const state&) = default;
+PENSTOCK_INLINE state::state(state&&) noexcept = default;
+PENSTOCK_INLINE state& state::operator=(const state&) = default;
+PENSTOCK_INLINE state& state::operator=(state&&) noexcept = default;
+PENSTOCK_INLINE state::~state() = default;
+
 namespace detail {
 
 // A sum over a state's text, whatever blanks stand between its tokens.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -99,7 +100,7 @@ std::size_t find_member(const S& sample, std::string_view alternatives) {
 template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
-  for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
+  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
   throw error(errc::missing,
               {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(sample.key());

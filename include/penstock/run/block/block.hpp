@@ -23,9 +23,10 @@ namespace penstock::inline v0_1 {
 /// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its
 /// memory, of types that the plan has, is in `block_of`.
 struct block : placement {
-  block() = default;
+  block();
   block(const block&) = delete;
   block& operator=(const block&) = delete;
+  ~block();
 
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 

@@ -7,6 +7,9 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE block::block() = default;
+PENSTOCK_INLINE block::~block() = default;
+
 PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
   const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);

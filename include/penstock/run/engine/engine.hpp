@@ -165,7 +165,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
-             bool times) noexcept { return self(e).evaluate(own(w), own(b), s, grain, abandoned, times); },
+             bool times) noexcept {
+            return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
+          },
       .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
@@ -203,8 +205,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
   }
 
-  std::uint64_t evaluate(plan_worker& w, block_type& b, std::uint64_t s, [[maybe_unused]] std::uint64_t grain,
-                         [[maybe_unused]] bool abandoned, bool times) noexcept {
+  std::uint64_t evaluate_grain(plan_worker& w, block_type& b, std::uint64_t s,
+                               [[maybe_unused]] std::uint64_t grain, [[maybe_unused]] bool abandoned,
+                               bool times) noexcept {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {

@@ -49,18 +49,13 @@ class any_observer {
   const calls* calls_;
 };
 
-namespace detail {
-/// A name more; out of line, since a plan has many.
-void add_name(std::vector<std::string>& names, std::string_view name);
-}  // namespace detail
-
 /// The names of a plan's source and value stages, in the order in which workers go through them.
 template <class Plan>
 [[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
   std::vector<std::string> names;
-  detail::add_name(names, Plan::source_type::source_name);
+  detail::add_text(names, Plan::source_type::source_name);
   const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) detail::add_name(names, text_of_stage(stage));
+    if constexpr (value_stage<Stage>) detail::add_text(names, text_of_stage(stage));
   };
   p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
   return names;

@@ -7,10 +7,6 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void detail::add_name(std::vector<std::string>& names, std::string_view name) {
-  names.emplace_back(name);
-}
-
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
                                      bool times_grains, std::size_t stages)
     : all_(std::move(all)),

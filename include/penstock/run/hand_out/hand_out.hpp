@@ -103,7 +103,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     if constexpr (parts::direct) {
-      const batch_rows* const batch = next_part(epoch);
+      const batch_rows* const batch = next_in_place(epoch);
       return batch == nullptr ? batch_type() : counted(*block_, *batch);
     } else {
       batch_rows batch;

@@ -52,13 +52,14 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
                  hand_out_setup setup, void (*destroy)(block*) noexcept);
   hand_out_shell(const hand_out_shell&) = delete;
   hand_out_shell& operator=(const hand_out_shell&) = delete;
+  ~hand_out_shell();
 
   /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
   static void give_up(block& b, std::uint32_t shares) noexcept;
   /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
   /// when the process was copied stays locked.
-  void keep_forever() noexcept { self_ = shared_from_this(); }
+  void keep_forever() noexcept;
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
   /// Lets go of what is begun and not handed out.
@@ -76,7 +77,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void take_back(block* b) noexcept;
 
   /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
-  [[nodiscard]] const batch_rows* next_part(std::uint64_t epoch);
+  [[nodiscard]] const batch_rows* next_in_place(std::uint64_t epoch);
 
   /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
   /// run was stopped.

@@ -19,6 +19,10 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
       calls_(&calls),
       plan_part_(self) {}
 
+PENSTOCK_INLINE hand_out_shell::~hand_out_shell() = default;
+
+PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_from_this(); }
+
 PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
   const std::shared_ptr<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
@@ -123,7 +127,7 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
   return true;
 }
 
-PENSTOCK_INLINE const batch_rows* hand_out_shell::next_part(std::uint64_t epoch) {
+PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
   if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
     return nullptr;
