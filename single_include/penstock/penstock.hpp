@@ -4480,6 +4480,8 @@ inline constexpr bool any_wants_places = false;
 template <class... Stages>
 inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
 
+/// A text more in a list; out of line, since a plan has many.
+void add_text(std::vector<std::string>& all, std::string_view one);
 /// A source in words, as a state holds them: a list of files may be long.
 [[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
 
@@ -4611,21 +4613,22 @@ std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
-  std::vector<std::string> words{detail::word_of_data(p.source().describe())};
+  std::vector<std::string> words;
+  detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
-    words.push_back(detail::word_of_data(p.source().sequence_text()));
+    detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
   const auto one = [&]<class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
-      if (deals_early) words.emplace_back("shard");
+      if (deals_early) detail::add_text(words, "shard");
     } else if constexpr (part_of_kind<Stage, batch_tag>) {
-      words.push_back(detail::text(
-          {"batch of ", stage.global_size(world_of(p).size), " in all, tail ", to_string(stage.at_end)}));
+      detail::add_text(words, detail::text({"batch of ", stage.global_size(world_of(p).size),
+                                            " in all, tail ", to_string(stage.at_end)}));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
-      words.push_back(detail::as_utf8(text_of_stage(stage)));
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  words.push_back(detail::text({"seed(", *options_of(p).seed, ')'}));
+  detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
 
@@ -4643,6 +4646,8 @@ namespace detail {
 // ---- penstock/evaluation/parts.ipp
 
 namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
 
 PENSTOCK_INLINE std::string word_of_data(std::string words) {
   constexpr std::size_t most = 1000;
@@ -5676,7 +5681,8 @@ namespace penstock::inline v0_1 {
 
 /// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
 ///
-/// A value: a run keeps two, a leading one for the batches it opens and a trailing one that is the state.
+/// A value: a run keeps up to three, a leading one for the batches it opens and a trailing one that is the
+/// state.
 /// Memory: 8 bytes an element.
 class position_buffer {
  public:
@@ -5865,6 +5871,13 @@ namespace penstock::inline v0_1 {
 struct state {
   static constexpr std::uint64_t current_version = 2;
 
+  state();
+  state(const state&);
+  state(state&&) noexcept;
+  state& operator=(const state&);
+  state& operator=(state&&) noexcept;
+  ~state();
+
   std::uint64_t version = current_version;
   std::uint64_t dataset = 0;
   std::uint64_t sequence = 0;
@@ -5930,6 +5943,13 @@ void for_each_state_number(S& s, F f) {
 // ---- penstock/run/state.ipp
 
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE state::state() = default;
+PENSTOCK_INLINE state::state(const state&) = default;
+PENSTOCK_INLINE state::state(state&&) noexcept = default;
+PENSTOCK_INLINE state& state::operator=(const state&) = default;
+PENSTOCK_INLINE state& state::operator=(state&&) noexcept = default;
+PENSTOCK_INLINE state::~state() = default;
 
 namespace detail {
 
@@ -7508,9 +7528,10 @@ namespace penstock::inline v0_1 {
 /// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its
 /// memory, of types that the plan has, is in `block_of`.
 struct block : placement {
-  block() = default;
+  block();
   block(const block&) = delete;
   block& operator=(const block&) = delete;
+  ~block();
 
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 
@@ -7600,6 +7621,9 @@ class block_pool {
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE block::block() = default;
+PENSTOCK_INLINE block::~block() = default;
+
 PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
   const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
@@ -7688,7 +7712,7 @@ class batch_handle {
   using element = typename parts::element;
 
   batch_handle() = default;
-  /// Takes one share of the block_type, which keeps its pool alive.
+  /// Takes one share of the block, which keeps its pool alive.
   batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
         first_(static_cast<std::size_t>(batch.first)),
@@ -9496,18 +9520,13 @@ class any_observer {
   const calls* calls_;
 };
 
-namespace detail {
-/// A name more; out of line, since a plan has many.
-void add_name(std::vector<std::string>& names, std::string_view name);
-}  // namespace detail
-
 /// The names of a plan's source and value stages, in the order in which workers go through them.
 template <class Plan>
 [[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
   std::vector<std::string> names;
-  detail::add_name(names, Plan::source_type::source_name);
+  detail::add_text(names, Plan::source_type::source_name);
   const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) detail::add_name(names, text_of_stage(stage));
+    if constexpr (value_stage<Stage>) detail::add_text(names, text_of_stage(stage));
   };
   p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
   return names;
@@ -9541,14 +9560,15 @@ template <class Plan>
 /// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
 class run_watch {
  public:
-  /// `in_place`: batches are written in place. `stages`: the source and the value stages; 0 where their costs
-  /// cannot be told apart.
-  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, std::size_t stages);
+  /// `in_place`: batches are written in place. `times_grains`: samples cost enough for a clock. `stages`: the
+  /// source and the value stages; 0 where their costs cannot be told apart.
+  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
+            std::size_t stages);
 
   /// Whether anybody looks.
   [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
   /// Whether the first sample of every grain is timed.
-  [[nodiscard]] bool times_all_grains() const noexcept { return any() && stages_ != 0; }
+  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
   /// The clock, where anybody looks.
   [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
 
@@ -9576,9 +9596,10 @@ class run_watch {
 
   std::vector<any_observer> all_;
   unsigned workers_;
-  bool in_place_;
+  bool in_place_, times_grains_;
   std::size_t stages_;
-  std::vector<std::uint64_t> costs_before_;  // of each worker: `stages_` of them
+  std::size_t stride_;                       // words of one worker, in cache lines of its own
+  std::vector<std::uint64_t> costs_before_;  // of each worker, and each stage of it
 };
 
 }  // namespace penstock::inline v0_1
@@ -9587,14 +9608,15 @@ class run_watch {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void detail::add_name(std::vector<std::string>& names, std::string_view name) {
-  names.emplace_back(name);
-}
-
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
-                                     std::size_t stages)
-    : all_(std::move(all)), workers_(workers), in_place_(in_place), stages_(stages) {
-  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stages_);
+                                     bool times_grains, std::size_t stages)
+    : all_(std::move(all)),
+      workers_(workers),
+      in_place_(in_place),
+      times_grains_(times_grains),
+      stages_(stages),
+      stride_((stages + 15) / 8 * 8) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
 }
 
 PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
@@ -9610,10 +9632,10 @@ PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost>
   e.samples = samples;
   if (samples != 0) locate(e, b, first, slots);
   note(thread_of(i), e);
-  if (!times_all_grains()) return;
+  if (!times_all_grains() || stages_ == 0) return;
   std::uint64_t at = e.begin_ns;
   for (std::size_t number = 0; number < costs.size(); ++number) {
-    std::uint64_t& before = costs_before_[i * stages_ + number];
+    std::uint64_t& before = costs_before_[i * stride_ + number];
     const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
     if (took == 0) continue;
     note(thread_of(i),
@@ -10335,7 +10357,8 @@ struct engine_setup {
   bool copies = false;              ///< batches go to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
-  bool tells_costs = false;         ///< observers are told what each stage took
+  bool times_grains = false;        ///< with observers, the first sample of every grain is timed
+  bool tells_costs = false;         ///< and they are told what each stage took
   std::vector<std::string> stages;  ///< names of the source and the value stages
   std::vector<any_observer> observers;
 };
@@ -10402,6 +10425,8 @@ class engine_shell {
   /// The feed that goes on when something is delivered: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Blocks in the ring.
+  [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
   /// Slots that a worker takes at a time.
   [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
   /// Blocks in flight, at most; those that the consumer holds included.
@@ -10564,7 +10589,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
                       setup_.crowded ? 0 : 2000)),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
-      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place,
+      watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),
@@ -11208,6 +11233,7 @@ struct engine_basis {
     begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
     begin_with_.observers = observers_of(p, *begin_with_.options.workers,
@@ -11265,7 +11291,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
-        front_(detail::front_of<Plan>::make(p), this->depth()) {
+        front_(detail::front_of<Plan>::make(p), this->ring_blocks()) {
     start(hints());
   }
   ~engine() { stop(); }
@@ -11321,7 +11347,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
-             bool times) noexcept { return self(e).evaluate(own(w), own(b), s, grain, abandoned, times); },
+             bool times) noexcept {
+            return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
+          },
       .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
@@ -11359,8 +11387,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
   }
 
-  std::uint64_t evaluate(plan_worker& w, block_type& b, std::uint64_t s, [[maybe_unused]] std::uint64_t grain,
-                         [[maybe_unused]] bool abandoned, bool times) noexcept {
+  std::uint64_t evaluate_grain(plan_worker& w, block_type& b, std::uint64_t s,
+                               [[maybe_unused]] std::uint64_t grain, [[maybe_unused]] bool abandoned,
+                               bool times) noexcept {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
@@ -11665,13 +11694,14 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
                  hand_out_setup setup, void (*destroy)(block*) noexcept);
   hand_out_shell(const hand_out_shell&) = delete;
   hand_out_shell& operator=(const hand_out_shell&) = delete;
+  ~hand_out_shell();
 
   /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
   static void give_up(block& b, std::uint32_t shares) noexcept;
   /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
   /// when the process was copied stays locked.
-  void keep_forever() noexcept { self_ = shared_from_this(); }
+  void keep_forever() noexcept;
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
   /// Lets go of what is begun and not handed out.
@@ -11689,7 +11719,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void take_back(block* b) noexcept;
 
   /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
-  [[nodiscard]] const batch_rows* next_part(std::uint64_t epoch);
+  [[nodiscard]] const batch_rows* next_in_place(std::uint64_t epoch);
 
   /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
   /// run was stopped.
@@ -11771,6 +11801,10 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
       tally_(tally),
       calls_(&calls),
       plan_part_(self) {}
+
+PENSTOCK_INLINE hand_out_shell::~hand_out_shell() = default;
+
+PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_from_this(); }
 
 PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
@@ -11876,7 +11910,7 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
   return true;
 }
 
-PENSTOCK_INLINE const batch_rows* hand_out_shell::next_part(std::uint64_t epoch) {
+PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
   if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
     return nullptr;
@@ -12128,7 +12162,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   /// to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     if constexpr (parts::direct) {
-      const batch_rows* const batch = next_part(epoch);
+      const batch_rows* const batch = next_in_place(epoch);
       return batch == nullptr ? batch_type() : counted(*block_, *batch);
     } else {
       batch_rows batch;
@@ -13062,10 +13096,12 @@ PENSTOCK_INLINE object_signature output_file::commit() {
                      static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
+// Inline in both forms: a program that has both counts once.
+inline std::atomic<std::uint64_t> temporary_files{0};
+
 PENSTOCK_INLINE std::string output_file::unique_ending() {
-  static std::atomic<std::uint64_t> count{0};
   const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  const std::uint64_t drawn = mix64(now ^ mix64(count.fetch_add(1) + 1));
+  const std::uint64_t drawn = mix64(now ^ mix64(temporary_files.fetch_add(1) + 1));
   return detail::text({::getpid(), "-", drawn});
 }
 
@@ -24846,7 +24882,8 @@ class guarded_ranges {
   block* last_ = &first_;  // with the range that was found last
 };
 
-PENSTOCK_INLINE constinit guarded_ranges guarded_ranges::process_{};
+// Inline in both forms: a program that has both must have one of it.
+inline constinit guarded_ranges guarded_ranges::process_{};
 
 PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
   return guarded_ranges::of_process().add(begin, end);
@@ -25092,7 +25129,7 @@ struct mapped_file_options {
 /// mapped: the system sends SIGBUS when the lost part is touched, and ends the process where nobody takes it.
 /// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
 /// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
-/// that is not noticed. `file` leaves nothing either, and takes no handler.
+/// that is not noticed. `file` with `file_access::read` leaves nothing either, and takes no handler.
 ///
 /// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
 /// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
@@ -28436,9 +28473,10 @@ struct file_options {
 /// A file whose pages are in memory is read faster through a mapping, one that must come from the disk with
 /// pread, which brings in less that nobody asked for. So after 8, 16, 32 ... reads of a file, a session looks
 /// at 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a read is the
-/// copy alone. `file_options::access` makes the choice by hand; `session::shows` tells which it was. Files
-/// below 64 KiB, those on file systems that cannot tell without waiting (network file systems, mostly), and
-/// all beyond the first 16,384 in a session are read with pread.
+/// copy alone, but at the file's end, where its size is asked for. The choice is not taken back: a file that
+/// leaves memory later comes back page by page. `file_options::access` makes the choice by hand;
+/// `session::shows` tells which it was. Files below 1 MiB, those on file systems that cannot tell without
+/// waiting (network file systems, mostly), and all beyond the first 16,384 in a session are read with pread.
 /// The first mapping puts a handler for SIGBUS into the process, which passes on what is not its own: see
 /// `sigbus_guard`. With `file_access::read` signals are left alone.
 /// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
@@ -28478,7 +28516,11 @@ class file {
    public:
     static constexpr bool views = false;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      const mapping* const there = mapped(id);
+      return there != nullptr ? there->size() : signature(id).size;
+    }
+    /// As the file is now, also where it is mapped.
     [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -28502,9 +28544,15 @@ class file {
       check_whole(*there, id, offset + size);
       return {there->data() + offset, static_cast<std::size_t>(size)};
     }
-    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's:
+    /// where the file was cut since. A cut within its last page alone is not seen here, but by the next read.
     void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) there->check_lost(path(id));
+      if (const mapping* const there = mapped(id)) {
+        order_reads();
+        (void)*static_cast<const volatile std::byte*>(there->data() +
+                                                      (there->size() - 1) / state_->page * state_->page);
+        there->check_lost(path(id));
+      }
     }
 
     /// Reads in the order given, in this thread; requests that continue each other are one system call.
@@ -28537,7 +28585,7 @@ class file {
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_parts = 64;
     static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
-    static constexpr std::uint64_t smallest = 64_KiB;
+    static constexpr std::uint64_t smallest = 1_MiB;
 
     explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
@@ -28554,11 +28602,21 @@ class file {
       const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
       if (behind >= there.size()) [[unlikely]]
         return check_end(there, id);
-      std::atomic_thread_fence(std::memory_order_acquire);
+      order_reads();
       (void)*static_cast<const volatile std::byte*>(there.data() + behind);
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
+    /// What is read after this is read later. On x86 the processor sees to that, and the compiler alone is
+    /// told:
+    /// a fence there would be one that the thread sanitizer warns of.
+    static void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+      std::atomic_signal_fence(std::memory_order_acquire);
+#else
+      std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    }
 
     void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
     /// Counts a read with pread, and looks from time to time whether a mapping would do better.
@@ -28682,7 +28740,6 @@ PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
 }
 
 PENSTOCK_INLINE object_signature file::session::signature(object_id id) const {
-  if (const mapping* const there = mapped(id)) return there->signature();
   const auto opened = state_->open_files.use(id);
   return detail::files::signature_of(opened.get(), path(id));
 }
@@ -30164,11 +30221,11 @@ struct webdataset_options {
 /// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
 /// manifest; a run opens shards and maps indexes at their first use.
 /// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
-/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. No
-/// allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see
-/// `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive or
-/// has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
+/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. Files that
+/// are mapped are copied from instead (see `file`). No allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see `file`
+/// and `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive
+/// or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
 /// An archive may end without its zero blocks; cut off within a block it is no whole one.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
@@ -31912,7 +31969,7 @@ std::size_t find_member(const S& sample, std::string_view alternatives) {
 template <open_sample S>
 [[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
-  for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
+  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
   throw error(errc::missing,
               {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(sample.key());
