@@ -18,7 +18,8 @@ namespace {
 
 /// The first byte of this file, through a mapping and its guard.
 char first_byte() {
-  auto session = ps::file({std::string(__FILE__)}, {.access = ps::file_access::map}).connect();
+  const std::vector<std::string> here = {__FILE__};
+  auto session = ps::file(here, {.access = ps::file_access::map}).connect();
   std::array<std::byte, 1> byte{};
   session.read(0, 0, byte);
   return static_cast<char>(byte[0]);

@@ -50,42 +50,44 @@ class counting_plan {
   bool refuses = false;
 
   static counting_plan& self(void* e) noexcept { return *static_cast<counting_plan*>(e); }
-  static constexpr ps::engine_calls calls{
-      .make = [](void* e) -> ps::block* { return ++self(e).made, new numbers; },
-      .destroy = [](ps::block* b) noexcept { delete static_cast<numbers*>(b); },
-      .prepare =
-          [](void* e, ps::block& b) {
-            if (self(e).refuses) throw ps::error(ps::errc::io, "no room");
-            ++self(e).prepared;
-            static_cast<numbers&>(b).rows_filled.assign(static_cast<std::size_t>(b.slots), 0);
-          },
-      .held = [](const ps::block&) noexcept { return std::uint64_t{100}; },
-      .release = [](ps::block&) noexcept {},
-      .settle = [](void*, ps::block&) {},
-      .start_copy = [](void*, ps::block&) {},
-      .end_copy = [](void*, ps::block&) {},
-      .make_worker = []() -> ps::engine_worker* { return new worker; },
-      .destroy_worker = [](ps::engine_worker* w) noexcept { delete static_cast<worker*>(w); },
-      .evaluate =
-          [](void* e, ps::engine_worker&, ps::block& b, std::uint64_t, std::uint64_t grain, bool,
-             bool) noexcept {
-            ++self(e).grains;
-            const std::uint64_t first = grain * 2, last = std::min(first + 2, b.slots);
-            for (std::uint64_t row = first; row < last; ++row)
-              static_cast<numbers&>(b).rows_filled[static_cast<std::size_t>(row)] = 1 + b.index(row);
-            return last - std::min(first, last);
-          },
-      .finish = [](void* e, ps::engine_worker&, ps::block&) noexcept { ++self(e).finished; },
-      .costs =
-          [](const ps::engine_worker&, std::span<ps::stage_cost> into) noexcept {
-            for (ps::stage_cost& one : into) one = {10, 1};
-          },
-      .restart_front = [](void* e, std::span<const std::uint64_t>) { ++self(e).fronts; },
-      .stop_front = [](void*) noexcept {}};
+  static const ps::engine_calls calls;
 
  private:
   ps::engine_setup setup_;
 };
+
+const ps::engine_calls counting_plan::calls{
+    .make = [](void* e) -> ps::block* { return ++self(e).made, new numbers; },
+    .destroy = [](ps::block* b) noexcept { delete static_cast<numbers*>(b); },
+    .prepare =
+        [](void* e, ps::block& b) {
+          if (self(e).refuses) throw ps::error(ps::errc::io, "no room");
+          ++self(e).prepared;
+          static_cast<numbers&>(b).rows_filled.assign(static_cast<std::size_t>(b.slots), 0);
+        },
+    .held = [](const ps::block&) noexcept { return std::uint64_t{100}; },
+    .release = [](ps::block&) noexcept {},
+    .settle = [](void*, ps::block&) {},
+    .start_copy = [](void*, ps::block&) {},
+    .end_copy = [](void*, ps::block&) {},
+    .make_worker = []() -> ps::engine_worker* { return new worker; },
+    .destroy_worker = [](ps::engine_worker* w) noexcept { delete static_cast<worker*>(w); },
+    .evaluate =
+        [](void* e, ps::engine_worker&, ps::block& b, std::uint64_t, std::uint64_t grain, bool,
+           bool) noexcept {
+          ++self(e).grains;
+          const std::uint64_t first = grain * 2, last = std::min(first + 2, b.slots);
+          for (std::uint64_t row = first; row < last; ++row)
+            static_cast<numbers&>(b).rows_filled[static_cast<std::size_t>(row)] = 1 + b.index(row);
+          return last - std::min(first, last);
+        },
+    .finish = [](void* e, ps::engine_worker&, ps::block&) noexcept { ++self(e).finished; },
+    .costs =
+        [](const ps::engine_worker&, std::span<ps::stage_cost> into) noexcept {
+          for (ps::stage_cost& one : into) one = {10, 1};
+        },
+    .restart_front = [](void* e, std::span<const std::uint64_t>) { ++self(e).fronts; },
+    .stop_front = [](void*) noexcept {}};
 
 /// A shell with its plan's part.
 struct running {
