@@ -3,10 +3,9 @@
 
 #include "names.hpp"
 
-
 namespace {
 
-const made_up_shards files("of_runs", 128, 2);  // train-0000.tar to train-0127.tar
+const made_up_shards files("of_inspections", 128, 2);  // train-0000.tar to train-0127.tar
 const auto source = penstock::webdataset("train-{0000..0127}.tar");
 const std::vector<int> samples = [] {
   std::vector<int> all(100, 1);
