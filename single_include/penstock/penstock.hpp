@@ -6746,8 +6746,7 @@ class whole_tensor {
 };
 
 /// An owned sample whose members are known only at run time.
-template <class = void>
-class basic_whole_sample {
+class whole_sample {
  public:
   using is_owned_sample = void;
   struct item {
@@ -6759,11 +6758,7 @@ class basic_whole_sample {
   [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
   [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
   /// The bytes of the member of that name; errc::missing when there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const {
-    for (std::size_t i = 0; i < size_; ++i)
-      if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-  }
+  [[nodiscard]] bytes_view operator[](std::string_view name) const;
   template <open_sample S>
   void assign(const S& sample) {
     key_ = sample.key();
@@ -6783,7 +6778,6 @@ class basic_whole_sample {
   std::vector<item> items_;
   std::size_t size_ = 0;
 };
-using whole_sample = basic_whole_sample<>;
 
 namespace detail {
 
@@ -6905,6 +6899,18 @@ std::uint64_t whole_size(const W& value) {
 }
 
 }  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/whole.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE bytes_view whole_sample::operator[](std::string_view name) const {
+  for (std::size_t i = 0; i < size_; ++i)
+    if (items_[i].name == name) return items_[i].bytes.view();
+  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+}
 
 }  // namespace penstock::inline v0_1
 

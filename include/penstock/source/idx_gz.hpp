@@ -25,8 +25,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// All of a gzip file, decompressed. A room takes of another its concepts only, hence not the codec.
-template <class = void>
-[[nodiscard]] buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
+[[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
   const buffer packed = read_whole_file(path);
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);

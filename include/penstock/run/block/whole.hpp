@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
@@ -56,8 +57,7 @@ class whole_tensor {
 };
 
 /// An owned sample whose members are known only at run time.
-template <class = void>
-class basic_whole_sample {
+class whole_sample {
  public:
   using is_owned_sample = void;
   struct item {
@@ -69,11 +69,7 @@ class basic_whole_sample {
   [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
   [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
   /// The bytes of the member of that name; errc::missing when there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const {
-    for (std::size_t i = 0; i < size_; ++i)
-      if (items_[i].name == name) return items_[i].bytes.view();
-    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-  }
+  [[nodiscard]] bytes_view operator[](std::string_view name) const;
   template <open_sample S>
   void assign(const S& sample) {
     key_ = sample.key();
@@ -93,7 +89,6 @@ class basic_whole_sample {
   std::vector<item> items_;
   std::size_t size_ = 0;
 };
-using whole_sample = basic_whole_sample<>;
 
 namespace detail {
 
@@ -217,3 +212,7 @@ std::uint64_t whole_size(const W& value) {
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/whole.ipp>
+#endif
