@@ -2211,9 +2211,9 @@ class json_reader {
   void expect(char c);
   /// A name and the colon behind it.
   void name(std::string_view wanted);
-  /// The same where it is the next one; else nothing is read.
+  /// Reads the name and its colon if that name comes next; else reads nothing.
   [[nodiscard]] bool optional_name(std::string_view wanted);
-  /// The same behind a comma.
+  /// Reads a comma, the name and its colon if they come next; else reads nothing.
   [[nodiscard]] bool next_name(std::string_view wanted);
   [[nodiscard]] std::string string();
   [[nodiscard]] std::uint64_t number();
@@ -2855,7 +2855,7 @@ struct blame_of<G, Part> {
   using type = typename Part::blame;
 };
 
-/// Who lost a guarantee: the last part behind which it is lost, and kept before. Asked only where one is.
+/// The part that lost a guarantee: the last one that was given it and did not keep it. Asked only on failure.
 template <guarantee G, class Found, class Context, class... Stages>
 struct loser_among {
   using part = Found;
@@ -3002,7 +3002,7 @@ namespace detail {
 template <class Stage, class Context>
 concept diagnosing_stage = requires { Stage::template diagnose<Context>(); };
 
-/// What is wrong with a stage at its place: first what follows from its kind, then what it says itself.
+/// Finds the mistake of a stage at its place: first from its kind, then by asking the stage itself.
 template <class Context, class Stage>
 consteval auto diagnose_stage() {
   constexpr chain_facts f = Context::facts;

@@ -46,9 +46,9 @@ class json_reader {
   void expect(char c);
   /// A name and the colon behind it.
   void name(std::string_view wanted);
-  /// The same where it is the next one; else nothing is read.
+  /// Reads the name and its colon if that name comes next; else reads nothing.
   [[nodiscard]] bool optional_name(std::string_view wanted);
-  /// The same behind a comma.
+  /// Reads a comma, the name and its colon if they come next; else reads nothing.
   [[nodiscard]] bool next_name(std::string_view wanted);
   [[nodiscard]] std::string string();
   [[nodiscard]] std::uint64_t number();

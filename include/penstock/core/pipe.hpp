@@ -66,7 +66,7 @@ namespace detail {
 template <class Stage, class Context>
 concept diagnosing_stage = requires { Stage::template diagnose<Context>(); };
 
-/// What is wrong with a stage at its place: first what follows from its kind, then what it says itself.
+/// Finds the mistake of a stage at its place: first from its kind, then by asking the stage itself.
 template <class Context, class Stage>
 consteval auto diagnose_stage() {
   constexpr chain_facts f = Context::facts;

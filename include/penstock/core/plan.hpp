@@ -156,7 +156,7 @@ struct blame_of<G, Part> {
   using type = typename Part::blame;
 };
 
-/// Who lost a guarantee: the last part behind which it is lost, and kept before. Asked only where one is.
+/// The part that lost a guarantee: the last one that was given it and did not keep it. Asked only on failure.
 template <guarantee G, class Found, class Context, class... Stages>
 struct loser_among {
   using part = Found;
