@@ -21,6 +21,7 @@ COMPONENTS = {
     "asio": ("asio", "[>=1.22 <2]", []),
     "lockfree": ("boost", "[>=1.74 <2]", []),
     "mpi": ("openmpi", "[>=4.1 <6]", ["mpi"]),
+    "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
     "cuda": (None, None, ["cudart"]),
 }
 

@@ -30,6 +30,7 @@ PROGRAMS = (
     ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c", "18", "18b", "18c")),
     ("bench_large_images", ("17a", "17b")),
     ("bench_cold", ("9a", "9b")),
+    ("bench_cold_uring", ("9c",)),
     ("bench_many_shards", ("10a", "10b")),
     ("bench_order_permutation", ("11a", "11b")),
     ("bench_order_mixture", ("15a", "15b", "15c", "15d", "15e")),
@@ -37,6 +38,8 @@ PROGRAMS = (
     ("compile_time", tuple(f"13{letter}" for letter in "abcdefgh")),
     ("bench_stall", ("14a", "14b", "14c")),
     ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
+    ("bench_map_batch", ("19a", "19b")),
+    ("bench_fetch", ("20a", "20b", "20c", "20d")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0",

@@ -3,12 +3,23 @@
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+/// Prints the usage where `--help` is among the options, and says whether it is.
+inline bool asked_for_help(int count, char** values, const std::string& usage) {
+  for (int i = 1; i < count; i += 2) {
+    if (std::string_view(values[i]) != "--help") continue;
+    std::printf("usage: %s\n", usage.c_str());
+    return true;
+  }
+  return false;
+}
 
 /// `--name value` pairs of a command line, for the examples.
 class arguments {

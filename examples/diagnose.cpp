@@ -103,7 +103,9 @@ bool diagnose(const loop& what, const std::string& folder) {
 }  // namespace
 
 int main(int count, char** values) try {
-  arguments given(count, values, "diagnose [--out folder]");
+  constexpr const char* usage = "diagnose [--out FOLDER]";
+  if (asked_for_help(count, values, usage)) return 0;
+  arguments given(count, values, usage);
   const std::string folder = given.text("out", "");
   given.done();
   if (!folder.empty()) std::filesystem::create_directories(folder);

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -28,14 +29,13 @@ namespace ps = penstock;
 
 namespace {
 
-/// Whether there is an index that belongs to the shard.
-bool is_indexed(const std::string& shard) {
+/// What the index that belongs to the shard says, where there is one.
+std::optional<ps::manifest> indexed(const std::string& shard) {
   try {
-    static_cast<void>(ps::webdataset(std::vector{shard}, {.index = ps::index_policy::require}));
-    return true;
+    return ps::webdataset(std::vector{shard}, {.index = ps::index_policy::require}).manifest();
   } catch (const ps::error& e) {
     if (e.code() != ps::errc::missing) throw;
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -45,15 +45,21 @@ void index(arguments& given) {
   const ps::world here = ps::world::from_environment({.slurm_array = true});
   const ps::file files(pattern);
   const std::span<const std::string> shards = files.names();
-  std::uint64_t built = 0, there = 0;
+  std::uint64_t built = 0, there = 0, unended = 0;
+  std::string first_unended;
   for (std::uint64_t i = here.rank; i < shards.size(); i += here.size) {
     const std::string& shard = shards[i];
-    if (is_indexed(shard)) {
+    const auto count_unended = [&](const ps::manifest& one) {
+      if (one.unended() != 0 && unended++ == 0) first_unended = shard;
+    };
+    if (const auto known = indexed(shard)) {
       ++there;
+      count_unended(*known);
       continue;
     }
     const ps::webdataset made(std::vector{shard}, {.threads = 1});
-    if (!is_indexed(shard))
+    count_unended(made.manifest());
+    if (!indexed(shard))
       throw std::runtime_error("the index of " + shard +
                                " cannot be kept beside it; may its folder be written?");
     ++built;
@@ -64,13 +70,21 @@ void index(arguments& given) {
               static_cast<unsigned long long>(here.rank), static_cast<unsigned long long>(here.size),
               static_cast<int>(here.launcher.size()), here.launcher.data(),
               static_cast<unsigned long long>(built), static_cast<unsigned long long>(there));
+  if (unended != 0)
+    std::fprintf(
+        stderr,
+        "index_shards: %llu of these shards have no end-of-archive blocks and may be cut off, the first "
+        "is %s; .require_end refuses them\n",
+        static_cast<unsigned long long>(unended), first_unended.c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    arguments given(argc, argv, "index_shards --shards PATTERN");
+    constexpr const char* usage = "index_shards --shards PATTERN";
+    if (asked_for_help(argc, argv, usage)) return 0;
+    arguments given(argc, argv, usage);
     index(given);
     return 0;
   } catch (const std::exception& e) {

@@ -37,7 +37,7 @@ bool is_packed(const std::string& shard, const std::string& first_key, std::uint
   if (!fs::exists(shard)) return false;
   try {
     const ps::webdataset found(std::vector{shard}, {.index = ps::index_policy::require});
-    return found.size() == samples && found.open().key(0) == first_key;
+    return found.size() == samples && found.connect().key(0) == first_key;
   } catch (const ps::error&) {  // of another program, or killed before its index was there
     return false;
   }
@@ -99,8 +99,10 @@ void pack(const fs::path& input, const fs::path& output, const std::string& spli
 
 int main(int argc, char** argv) {
   try {
-    arguments given(argc, argv,
-                    "pack_webdataset --input DIR --output DIR [--samples-per-shard 1000] [--resume 1]");
+    constexpr const char* usage =
+        "pack_webdataset --input DIR --output DIR [--samples-per-shard 1000] [--resume 1]";
+    if (asked_for_help(argc, argv, usage)) return 0;
+    arguments given(argc, argv, usage);
     const fs::path input = given.text("input"), output = given.text("output");
     const std::uint64_t samples_per_shard = given.number("samples-per-shard", 1000);
     const bool resume = given.number("resume", 0) != 0;

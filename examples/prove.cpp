@@ -28,7 +28,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -89,7 +88,7 @@ std::string read_file(const std::string& path) {
 template <class Plan>
 void list_consumed(const Plan& plan, const settings& given) {
   const ps::state where = ps::state_from_string(read_file(given.state_file));
-  [[maybe_unused]] const auto reader = plan.source().open();
+  [[maybe_unused]] const auto reader = plan.source().connect();
   ps::for_each_consumed(plan, where, [&](ps::consumed_range range) {
     if constexpr (requires { plan.source().manifest(); }) {
       const auto& shards = plan.source().manifest();
@@ -286,10 +285,7 @@ constexpr const char* help =
     "was delivered again after a restart counts once.\n";
 
 int run(int count, char** values) {
-  if (count == 2 && std::string_view(values[1]) == "--help") {
-    std::cout << "usage: " << usage << help;
-    return 0;
-  }
+  if (asked_for_help(count, values, std::string(usage) + help)) return 0;
   arguments given(count, values, usage);
   settings set;
   set.state_file = given.text("consumed", "");

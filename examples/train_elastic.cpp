@@ -199,13 +199,15 @@ void train(arguments& given) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr const char* usage =
+      "train_elastic --shards PATTERN --checkpoint FILE [--epochs N] [--global-batch G] "
+      "[--replicate R] [--window SHARDS] [--workers N] [--record FILE] [--step-ms MS]";
+  if (asked_for_help(argc, argv, usage)) return 0;
   int level = 0, rank = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    arguments given(argc, argv,
-                    "train_elastic --shards PATTERN --checkpoint FILE [--epochs N] [--global-batch G] "
-                    "[--replicate R] [--window SHARDS] [--workers N] [--record FILE] [--step-ms MS]");
+    arguments given(argc, argv, usage);
     train(given);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "train_elastic, process %d: %s\n", rank, e.what());

@@ -261,10 +261,11 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { interrupted = 1; });
   std::signal(SIGTERM, [](int) { interrupted = 1; });
   try {
-    arguments given(
-        argc, argv,
+    constexpr const char* usage =
         "train_fashion_mnist --shards DIR --checkpoint FILE [--epochs N] [--workers N] [--batch B] "
-        "[--rank R --world W] [--window SHARDS] [--checkpoint-every STEPS] [--stop-after STEPS]");
+        "[--rank R --world W] [--window SHARDS] [--checkpoint-every STEPS] [--stop-after STEPS]";
+    if (asked_for_help(argc, argv, usage)) return 0;
+    arguments given(argc, argv, usage);
     return train(given);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "train_fashion_mnist: %s\n", e.what());

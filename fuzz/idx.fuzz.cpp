@@ -18,8 +18,8 @@ void read(ps::bytes_view bytes) {
   outcome([&] {
     const ps::idx_source<T> rows(std::move(copy), "a.idx");
     touch(rows.describe());
-    const auto reader = rows.open();
-    typename decltype(rows.open())::worker worker;
+    const auto reader = rows.connect();
+    typename decltype(rows.connect())::worker worker;
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 100); ++i) {
       for (const std::uint64_t at : {i, rows.size() - 1 - i}) {
         reader.evaluate({0, at}, worker, [&](const auto& row) {

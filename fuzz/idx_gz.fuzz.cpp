@@ -20,8 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   outcome([&] {
     const auto rows = ps::idx_gz(file.path(), limit);
-    const auto reader = rows.open();
-    decltype(rows.open())::worker worker;
+    const auto reader = rows.connect();
+    decltype(rows.connect())::worker worker;
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 100); ++i)
       reader.evaluate({0, i}, worker, [](const auto& row) { (void)row.finish(); });
   });

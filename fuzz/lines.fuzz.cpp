@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto source =
         ps::lines(ps::memory_files().add_view("a", first).add_view("b", second), {.threads = 1});
     must(source.size() == wanted.size(), "as many lines as there are");
-    const auto reader = source.open();
-    decltype(source.open())::worker worker;
+    const auto reader = source.connect();
+    decltype(source.connect())::worker worker;
     for (std::uint64_t i = 0; i < wanted.size(); ++i) {
       // forward, and back, which needs the table
       for (const std::uint64_t at : {i, wanted.size() - 1 - i}) {

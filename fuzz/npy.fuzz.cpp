@@ -31,7 +31,7 @@ void through_pipelines(ps::bytes_view first, ps::bytes_view second) {
       ps::from(std::vector{std::string(ps::text_of(first)), std::string(ps::text_of(second))}) |
       ps::decode<ps::npy<T>>;
   outcome([&] {
-    for (auto&& b : arrays | ps::batch(2, ps::pad_to_longest) | ps::workers(0)) {
+    for (auto&& b : (arrays | ps::batch(2, ps::pad_to_longest) | ps::workers(0)).epoch(0)) {
       const auto view = b.values();
       std::uint64_t rows = 0;
       for (const std::uint64_t length : view.lengths()) rows += length;
@@ -45,7 +45,7 @@ void through_pipelines(ps::bytes_view first, ps::bytes_view second) {
   });
   outcome([&] {
     std::uint64_t bytes = 0;
-    for (auto&& b : arrays | ps::unbatch | ps::batch(64, ps::ragged) | ps::workers(0)) {
+    for (auto&& b : (arrays | ps::unbatch | ps::batch(64, ps::ragged) | ps::workers(0)).epoch(0)) {
       const auto values = b.values().values();
       touch({reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)});
       bytes += values.size() * sizeof(T);
@@ -62,7 +62,7 @@ void read(ps::bytes_view first, ps::bytes_view second) {
     const std::uint64_t elements = array.shape().elements();
     must(elements * sizeof(T) <= first.size(), "an array is within its file");
     std::vector<std::byte> values(static_cast<std::size_t>(elements) * sizeof(T));
-    array.write_to(reinterpret_cast<T*>(values.data()));
+    array.write_to(ps::destination(reinterpret_cast<T*>(values.data()), array.shape()));
     const auto view = array.finish();
     must(values.empty() || std::memcmp(view.data(), values.data(), values.size()) == 0,
          "both ways give the same values");
@@ -73,8 +73,8 @@ void read(ps::bytes_view first, ps::bytes_view second) {
   });
   outcome([&] {
     const auto rows = ps::npy_rows<T>(ps::memory_files().add_view("a", first).add_view("b", second));
-    const auto reader = rows.open();
-    typename decltype(rows.open())::worker worker;
+    const auto reader = rows.connect();
+    typename decltype(rows.connect())::worker worker;
     must(rows.row().elements() * sizeof(T) * rows.size() <= first.size() + second.size(),
          "rows are within their files");
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 100); ++i) {

@@ -22,7 +22,7 @@ namespace {
 template <class Rows>
 std::vector<std::byte> some_of(const Rows& rows) {
   std::vector<std::byte> all;
-  const auto reader = rows.open();
+  const auto reader = rows.connect();
   typename Rows::reader::worker worker;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 20); ++i)
     for (const std::uint64_t at : {i, rows.size() - 1 - i})

@@ -17,8 +17,8 @@ void read(ps::bytes_view bytes, const std::string& name) {
   outcome([&] {
     const auto rows = ps::safetensors_rows<T>(ps::memory_files().add_view("a", bytes), name);
     must(rows.row().elements() * sizeof(T) * rows.size() <= bytes.size(), "rows are within their file");
-    const auto reader = rows.open();
-    typename decltype(rows.open())::worker worker;
+    const auto reader = rows.connect();
+    typename decltype(rows.connect())::worker worker;
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows.size(), 20); ++i) {
       for (const std::uint64_t at : {i, rows.size() - 1 - i}) {
         reader.evaluate({0, at}, worker, [](const auto& row) {

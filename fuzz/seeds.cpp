@@ -253,9 +253,9 @@ void zips(folder& out) {
 }
 
 void manifests(folder& out) {
-  out.add("manifest", "penstock manifest 1 0\n");
-  out.add("manifest", "penstock manifest 1 2\n10240 5 4096 77 78 8 0000.tar\n0 0 0 0 0 4 a\nb.\n");
-  out.add("manifest", "penstock manifest 1 1\n18446744073709551615 4611686018427387904 1 2 3 0 \n");
+  out.add("manifest", "penstock manifest 2 0\n");
+  out.add("manifest", "penstock manifest 2 2\n10240 5 4096 77 78 1 8 0000.tar\n0 0 0 0 0 0 4 a\nb.\n");
+  out.add("manifest", "penstock manifest 2 1\n18446744073709551615 4611686018427387904 1 2 3 0 0 \n");
 }
 
 void texts(folder& out) {

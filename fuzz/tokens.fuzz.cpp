@@ -15,7 +15,7 @@ namespace {
 template <class Source>
 void look_at(const Source& source, std::uint64_t bytes) {
   using T = typename Source::element::value_type;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::reader::worker worker;
   must(source.tokens() <= bytes / sizeof(T), "no more tokens than bytes for them");
   must(source.size() <= source.tokens(), "no more windows than tokens");

@@ -53,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::uint64_t samples = 0;
     for (const ps::detail::wids_shard& one : said) samples += one.samples;
     must(shards.size() == samples, "as many samples as are said");
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(shards.size(), 8); ++i) touch(shards.open().key(i));
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(shards.size(), 8); ++i)
+      touch(shards.connect().key(i));
   });
   return 0;
 }

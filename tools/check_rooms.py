@@ -19,7 +19,7 @@ STANDARD = set(
     cinttypes climits clocale cmath codecvt compare complex concepts condition_variable coroutine
     csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque
     exception execution filesystem format forward_list fstream functional future initializer_list
-    iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource
+    iomanip ios iosfwd iostream istream iterator latch limits list locale map mdspan memory memory_resource
     mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
     semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf
     string string_view strstream syncstream system_error thread tuple type_traits typeindex typeinfo

@@ -59,6 +59,7 @@ install_missing() {
     have_header yaml.h || wanted+=(libyaml-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
+    have_header liburing.h || wanted+=(liburing-dev)
     have_header asio/version.hpp || wanted+=(libasio-dev)
     have_header boost/lockfree/queue.hpp || wanted+=(libboost-dev)
     command -v mpirun >/dev/null || wanted+=(openmpi-bin)

@@ -7,10 +7,10 @@
 #include "support/harness.hpp"
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/shard.hpp>
-#include <penstock/order/shuffle.hpp>
 #include <penstock/inspection/prove.hpp>
 #include <penstock/inspection/topology.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>

@@ -51,7 +51,7 @@ int main() {
 
   const auto kept = [&](unsigned workers) {
     std::vector<std::size_t> lengths;
-    for (auto&& b : plan | ps::workers(workers))
+    for (auto&& b : (plan | ps::workers(workers)).epoch(0))
       for (std::size_t i = 0; i < b.size(); ++i) lengths.push_back(b.values()[i].size());
     return lengths;
   };

@@ -40,7 +40,7 @@ class words {
   explicit words(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
   [[nodiscard]] std::string describe() const { return "words"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return ps::fingerprint().add(*text_).value(); }
-  [[nodiscard]] reader open() const { return {text_, std::istringstream(*text_)}; }
+  [[nodiscard]] reader connect() const { return {text_, std::istringstream(*text_)}; }
 
  private:
   std::shared_ptr<const std::string> text_;

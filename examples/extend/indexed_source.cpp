@@ -58,7 +58,7 @@ class lines {
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "lines(" + std::to_string(size()) + ")"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return ps::fingerprint().add(all_->text).value(); }
-  [[nodiscard]] reader open() const { return {all_}; }
+  [[nodiscard]] reader connect() const { return {all_}; }
 
  private:
   std::shared_ptr<const table> all_;
@@ -73,7 +73,7 @@ int main() {
   const auto plan = mine::lines(text) | ps::shuffle(7) | ps::decode<ps::integer> | ps::batch(64);
   static_assert(ps::indexed<decltype(plan)> && ps::resumable<decltype(plan)>, "nothing is lost");
   std::int64_t sum = 0;
-  for (auto&& b : plan)
+  for (auto&& b : plan.epoch(0))
     for (const std::int64_t x : b) sum += x;
   std::printf("the sum of all lines is %lld\n", static_cast<long long>(sum));
   return sum == 999 * 1000 / 2 ? 0 : 1;

@@ -70,8 +70,9 @@ int main() {
   const auto noisy = [&](unsigned workers) {
     std::vector<float> all;
     for (auto&& b :
-         ps::from(samples) | ps::shuffle(7) | mine::noise(0.5f) | ps::batch(64) | ps::workers(workers))
-      all.insert(all.end(), b.begin(), b.end());
+         (ps::from(samples) | ps::shuffle(7) | mine::noise(0.5f) | ps::batch(64) | ps::workers(workers))
+             .epoch(0))
+      all.insert(all.end(), b.values().flat().begin(), b.values().flat().end());
     return all;
   };
   const std::vector<float> alone = noisy(0), together = noisy(3);

@@ -39,11 +39,6 @@ struct counted {
       *bytes += into.size();
       inner.read(id, offset, into);
     }
-    template <class Done>
-    void read_many(std::span<const ps::read_request> requests, Done&& done) {
-      for (const ps::read_request& r : requests) *bytes += r.into.size();
-      inner.read_many(requests, done);
-    }
     void will_need(ps::object_id id, std::uint64_t offset, std::uint64_t size) noexcept {
       inner.will_need(id, offset, size);
     }

@@ -2,3 +2,8 @@
 #pragma once
 
 #include "names.hpp"
+
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/uring_file.hpp>
+
+#include <chrono>

@@ -33,7 +33,7 @@ int main() {
   float sum = 0;
   std::size_t valid = 0, slots = 0;
   for (auto&& b : skipping.epoch(0)) {
-    for (const float x : ps::get<"npy">(b).values()) sum += x;
+    for (const float x : ps::get<"npy">(b).flat()) sum += x;
     valid += b.valid_size();
     slots += b.size();
     for (std::size_t i = 0; i < b.size(); ++i)

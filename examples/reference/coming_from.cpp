@@ -26,7 +26,7 @@ void must(bool holds, const char* what) {
 template <class Plan>
 std::uint64_t samples_of(const Plan& plan) {
   std::uint64_t all = 0;
-  for (auto&& b : plan) all += b.valid_size();
+  for (auto&& b : plan.epoch(0)) all += b.valid_size();
   return all;
 }
 
@@ -74,7 +74,7 @@ void from_webdataset(std::uint64_t rank, std::uint64_t world_size) {
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                 ps::batch(16) | ps::steps(20);
   std::uint64_t steps = 0;
-  for (auto&& batch : loader) {
+  for (auto&& batch : loader.epoch(0)) {
     must(get<"npy">(batch).shape()[1] == 28, "images");
     ++steps;
   }
@@ -95,7 +95,7 @@ void from_mosaicml(const ps::world& here) {
     must(batch.valid().size() == batch.size(), "a mask");
   }
   auto again = loader.open(run.state());
-  for (auto&& batch : again) steps += batch.size() != 0 ? 1 : 0;
+  for (auto&& batch : again.epoch(0)) steps += batch.size() != 0 ? 1 : 0;
   must(steps == all, "goes on where it stood");
 }
 

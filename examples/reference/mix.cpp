@@ -111,7 +111,8 @@ int main() {
     expect(both.size() == 11'000, "the sizes add up");
     const std::vector<float> scores(11'000, 0.5F);
     std::size_t rows = 0;
-    for (auto&& b : ps::zip<"text", "score">(both, ps::from(scores)) | ps::shuffle(7) | ps::batch(100))
+    for (auto&& b :
+         (ps::zip<"text", "score">(both, ps::from(scores)) | ps::shuffle(7) | ps::batch(100)).epoch(0))
       rows += ps::get<"score">(b).size();
     expect(rows == 11'000, "a record of both for each position");
   }

@@ -44,7 +44,7 @@ bool windows_of_tokens(const fs::path& folder) {
                       ps::shuffle(7) | ps::shard(0, 2) | ps::batch(4);
   std::size_t steps = 0;
   bool works = true;
-  for (auto&& b : loader) {
+  for (auto&& b : loader.epoch(0)) {
     const auto rows = b.values();  // tensor_view<const std::uint16_t>, (4, 65)
     for (std::size_t i = 0; i < rows.shape()[0]; ++i) {
       const auto inputs = rows[i].values().first(64), targets = rows[i].values().last(64);
@@ -83,7 +83,7 @@ bool lines_and_rows(const fs::path& folder) {
   const auto rows = ps::npy_rows<float>((folder / "x.npy").string());
   float sum = 0;
   for (auto&& b : rows | ps::batch(3))
-    for (const float value : b.values()) sum += value;
+    for (const float value : b.values().flat()) sum += value;
   std::printf("%s; %s\n", names.describe().c_str(), rows.describe().c_str());
   return names.size() == 3 && sum == 21.0f;
 }

@@ -63,7 +63,7 @@ bool resuming() {
   const std::string text = last_saved;
 
   auto run = loader.open(ps::state_from_string(text));
-  for (auto epoch : run.epochs(90))  // the rest of the epoch where it stood, then the others
+  for (auto epoch : run.epochs(90))  // resumes in the middle of its epoch; then come the others
     for (auto&& batch : epoch) {
       return batch.epoch() == 0 && batch.step() == 1;
     }
@@ -89,8 +89,9 @@ bool randomness() {
   auto loader = ps::from(std::vector<std::vector<float>>(1000, {1, 2, 3})) | ps::map(flip) | ps::batch(100);
   std::vector<float> found[2];
   for (const unsigned workers : {1u, 3u})
-    for (auto&& batch : loader | ps::workers(workers))
-      found[workers == 3].insert(found[workers == 3].end(), batch.values().begin(), batch.values().end());
+    for (auto&& batch : (loader | ps::workers(workers)).epoch(0))
+      found[workers == 3].insert(found[workers == 3].end(), batch.values().flat().begin(),
+                                 batch.values().flat().end());
   return found[0].size() == 3000 && found[0] == found[1];
 }
 

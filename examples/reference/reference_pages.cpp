@@ -37,7 +37,7 @@ void core() {
 void order() {
   const auto loader = ps::from({1, 2, 3, 4, 5, 6, 7, 8}) | ps::shuffle(7) | ps::shard(1, 2) | ps::batch(2);
   std::size_t mine = 0;
-  for (auto&& b : loader) mine += b.size();
+  for (auto&& b : loader.epoch(0)) mine += b.size();
   expect(mine == 4, "rank 1 of 2 has half of each global step");
 
   const ps::permutation order(1'000'000, 42);
@@ -71,8 +71,8 @@ void stage() {
   const auto loader =
       ps::from({10, 20, 30, 40}) | noisy | ps::filter([](int x) { return x >= 20; }) | ps::batch(3);
   std::vector<int> first, second;
-  for (auto&& b : loader | ps::workers(0)) first.insert(first.end(), b.begin(), b.end());
-  for (auto&& b : loader | ps::workers(2)) second.insert(second.end(), b.begin(), b.end());
+  for (auto&& b : (loader | ps::workers(0)).epoch(0)) first.insert(first.end(), b.begin(), b.end());
+  for (auto&& b : (loader | ps::workers(2)).epoch(0)) second.insert(second.end(), b.begin(), b.end());
   expect(first == second, "the same numbers on any number of threads");
 }
 
@@ -120,6 +120,14 @@ void integration() {
   for (auto&& b : loader.epoch(0))
     for (const int x : b.values) sum += x;
   expect(sum == 10, "a type without the plan in it");
+
+  for (auto epoch : loader.epochs(3)) {
+    ps::progress bar("epoch " + std::to_string(epoch.number()), loader.steps_per_epoch());
+    bar.begin(loader.counters());
+    for ([[maybe_unused]] auto& b : epoch) bar.tick([&] { return loader.counters(); });
+    bar.finish(loader.counters());
+  }
+  expect(loader.counters().samples == 12, "three epochs, the first of them before");
 }
 
 }  // namespace

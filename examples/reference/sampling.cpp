@@ -35,7 +35,7 @@ std::int64_t patient_of(std::string_view key) { return std::stoll(std::string(ke
 template <class Plan>
 std::vector<std::string> keys_of(const Plan& plan) {
   std::vector<std::string> all;
-  for (const auto& sample : plan) all.emplace_back(sample.key());
+  for (const auto& sample : plan.epoch(0)) all.emplace_back(sample.key());
   return all;
 }
 
@@ -68,7 +68,7 @@ int main() {
                       ps::decode<ps::field<"cls", ps::integer>> | ps::batch(16);
   static_assert(ps::indexed<decltype(loader)> && ps::elastic<decltype(loader)>);
   std::map<std::int64_t, std::size_t> met;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const std::int64_t digit : ps::get<"cls">(b)) ++met[digit];
   expect(met.size() == 3 && met[0] == met[1] && met[1] == met[2], "classes are balanced");
 

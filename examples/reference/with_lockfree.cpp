@@ -21,7 +21,7 @@ int main() {
                       ps::shuffle(7) | ps::batch(64) | ps::workers(2);
   const auto read = [](const auto& plan) {
     std::vector<float> all;
-    for (auto&& batch : plan) all.insert(all.end(), batch.begin(), batch.end());
+    for (auto&& batch : plan.epoch(0)) all.insert(all.end(), batch.begin(), batch.end());
     return all;
   };
   const auto with_ring = read(loader), with_queues = read(loader | ps::lockfree);

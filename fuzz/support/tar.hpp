@@ -79,8 +79,8 @@ std::string line_of(const Sample& s) {
 template <class Source>
 std::vector<std::string> indexed_lines(const Source& data) {
   std::vector<std::string> lines;
-  const auto reader = data.open();
-  typename decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  typename decltype(data.connect())::worker worker;
   for (std::uint64_t i = 0; i < data.size(); ++i)
     reader.evaluate({0, i}, worker, [&](const auto& s) { lines.push_back(line_of(s)); });
   return lines;

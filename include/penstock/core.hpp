@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/flat_json.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
@@ -20,8 +21,11 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/shape_class.hpp>
+#include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/uneven_views.hpp>
 #include <penstock/core/version.hpp>

@@ -9,6 +9,7 @@
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/compat/mosaic_resampled.hpp>
 #include <penstock/order/concepts.hpp>
+#include <penstock/order/cost_cut.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/fold.hpp>
 #include <penstock/order/mixture.hpp>
@@ -22,6 +23,7 @@
 #include <penstock/order/skip.hpp>
 #include <penstock/order/split.hpp>
 #include <penstock/order/split_by_key.hpp>
+#include <penstock/order/step_cut.hpp>
 #include <penstock/order/subset.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/order/take.hpp>

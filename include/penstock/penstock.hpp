@@ -24,10 +24,8 @@
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
-#include <penstock/source/lines.hpp>
-#include <penstock/source/mix.hpp>
 #include <penstock/source/npy_rows.hpp>
-#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage.hpp>
-#include <penstock/storage.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/mapped_file.hpp>

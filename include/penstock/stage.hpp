@@ -3,11 +3,14 @@
 
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/batch_by.hpp>
+#include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/enumerate.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>

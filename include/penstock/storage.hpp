@@ -5,8 +5,13 @@
 
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/fetched.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/range_store.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sigbus_guard.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+#include <penstock/storage/simulated_storage_options.hpp>
+#include <penstock/storage/threaded_reads.hpp>

@@ -24,6 +24,7 @@ vcpkg_check_features(
            asio PENSTOCK_ENABLE_ASIO
            lockfree PENSTOCK_ENABLE_LOCKFREE
            mpi PENSTOCK_ENABLE_MPI
+           uring PENSTOCK_ENABLE_URING
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

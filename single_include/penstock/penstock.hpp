@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cassert>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -30,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <pthread.h>
 #include <set>
@@ -53,6 +55,37 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#include <version>
+
+// ---- penstock/base/fixed_array.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A fixed number of values that never move: a std::unique_ptr<T[]> at a tenth of its compile time.
+template <class T>
+class fixed_array {
+ public:
+  fixed_array() noexcept = default;
+  explicit fixed_array(std::size_t count) : values_(new T[count]()) {}
+  fixed_array(fixed_array&& other) noexcept : values_(std::exchange(other.values_, nullptr)) {}
+  fixed_array& operator=(fixed_array&& other) noexcept {
+    std::swap(values_, other.values_);
+    return *this;
+  }
+  ~fixed_array() { delete[] values_; }
+
+  [[nodiscard]] T* get() const noexcept { return values_; }
+  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return values_[i]; }
+  [[nodiscard]] explicit operator bool() const noexcept { return values_ != nullptr; }
+  void reset() noexcept { delete[] std::exchange(values_, nullptr); }
+
+ private:
+  T* values_ = nullptr;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/compiled.hpp
 
@@ -67,6 +100,653 @@
 
 /// Included before anything that throws, so that this is the first that a reader sees. It declares nothing.
 namespace penstock::inline v0_1 {}
+
+// ---- penstock/core/message.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A piece of a sentence: a text, a character or a number.
+class piece {
+ public:
+  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
+  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
+  template <std::same_as<char> C>  // nothing else shall become one
+  constexpr piece(C character) noexcept
+      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
+  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
+    if constexpr (std::is_signed_v<T>) {
+      if (number < 0) {
+        kind_ = kind::negative;
+        value_ = 0 - value_;
+      }
+    }
+  }
+  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
+
+  [[gnu::cold]] void append_to(std::string& line) const;
+
+ private:
+  enum class kind : unsigned char { text, character, number, negative };
+  const char* data_ = nullptr;
+  std::uint64_t value_;
+  kind kind_ = kind::text;
+};
+
+/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
+/// much of a program's compile time.
+[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
+[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
+/// A list in words: `head`, the items with `between` between them, and `tail`.
+[[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
+                                               std::initializer_list<std::string_view> items,
+                                               std::string_view between, std::string_view tail);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/message.ipp
+
+namespace penstock::inline v0_1::detail {
+
+[[gnu::noinline]] PENSTOCK_INLINE void piece::append_to(std::string& line) const {
+  if (kind_ == kind::text) {
+    line.append(data_, static_cast<std::size_t>(value_));
+  } else if (kind_ == kind::character) {
+    line.push_back(static_cast<char>(value_));
+  } else {
+    char digits[24];
+    char* begin = digits + sizeof(digits);
+    for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
+      *--begin = static_cast<char>('0' + rest % 10);
+    if (kind_ == kind::negative) *--begin = '-';
+    line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
+  }
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void append(std::string& line, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) p.append_to(line);
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE std::string text(std::initializer_list<piece> pieces) {
+  std::string line;
+  append(line, pieces);
+  return line;
+}
+
+PENSTOCK_INLINE std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
+                                      std::string_view between, std::string_view tail) {
+  std::string line(head);
+  for (const std::string_view& item : items)
+    line.append(&item == items.begin() ? std::string_view() : between).append(item);
+  return line.append(tail);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/position.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+
+  friend constexpr auto operator<=>(const position&, const position&) = default;
+};
+
+/// A place in a source that can only be read forward: how many samples of which shard were given.
+struct source_mark {
+  std::uint64_t shard = 0;
+  std::uint64_t sample = 0;
+
+  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
+};
+
+/// Where an element came from: its position, and which piece of it where a stage made several of one.
+struct origin {
+  position at;
+  std::uint32_t piece = 0;
+
+  friend constexpr auto operator<=>(const origin&, const origin&) = default;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/error.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
+/// the bytes: they happen again on every run. `io` and `stopped` are not.
+enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
+
+/// The name of a kind, as it is written here.
+[[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
+  switch (code) {
+    case errc::format:
+      return "format";
+    case errc::checksum:
+      return "checksum";
+    case errc::missing:
+      return "missing";
+    case errc::limit:
+      return "limit";
+    case errc::shape:
+      return "shape";
+    case errc::io:
+      return "io";
+    case errc::argument:
+      return "argument";
+    case errc::state:
+      return "state";
+    case errc::stopped:
+      return "stopped";
+  }
+  return "unknown";
+}
+
+/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
+/// not, and a time-out must not decide the sequence.
+[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
+  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
+         code == errc::shape;
+}
+
+namespace detail {
+
+/// A text that is copied without an allocation: the standard's exceptions share theirs.
+class shared_text {
+ public:
+  shared_text() : text_("") {}
+  explicit shared_text(const std::string& text) : text_(text) {}
+  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
+  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
+  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
+
+ private:
+  std::runtime_error text_;
+};
+
+}  // namespace detail
+
+/// The exception of this library: one sentence, and the place it speaks of.
+///
+/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
+/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+class error : public std::exception {
+ public:
+  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
+  /// The message in pieces.
+  [[gnu::cold]] error(errc code, std::initializer_list<detail::piece> message);
+  // Out of line, so that places that throw call them: each is five texts.
+  [[gnu::cold]] error(const error& other) noexcept;
+  error& operator=(const error& other) noexcept = default;
+  [[gnu::cold]] ~error() override;
+
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] errc code() const noexcept { return code_; }
+  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
+  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
+  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
+  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
+  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
+
+  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
+  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
+  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
+  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
+  error&& at_position(position where) && { return std::move(set(at_, where)); }
+  error& in_stage(std::string_view name) & { return set(stage_, name); }
+  error& in_file(std::string_view name) & { return set(file_, name); }
+  error& for_key(std::string_view name) & { return set(key_, name); }
+  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
+  error& at_position(position where) & { return set(at_, where); }
+
+  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  [[gnu::cold]] error& in_part(std::string_view part);
+
+  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
+  /// fact.
+  [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
+
+ private:
+  [[gnu::cold]] error& set(detail::shared_text& fact, std::string_view value);
+  [[gnu::cold]] error& set(std::optional<std::uint64_t>& fact, std::uint64_t value);
+  [[gnu::cold]] error& set(std::optional<position>& fact, position value);
+  [[gnu::cold]] void render();
+
+  errc code_;
+  detail::shared_text message_, stage_, file_, key_, line_;
+  std::optional<std::uint64_t> offset_;
+  std::optional<position> at_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/error.ipp
+
+namespace penstock::inline v0_1 {
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(errc code, std::initializer_list<detail::piece> message)
+    : code_(code), message_(detail::text(message)) {
+  render();
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
+    : std::exception(other),
+      code_(other.code_),
+      message_(other.message_),
+      stage_(other.stage_),
+      file_(other.file_),
+      key_(other.key_),
+      line_(other.line_),
+      offset_(other.offset_),
+      at_(other.at_) {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
+  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
+  if (offset_)
+    message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
+  offset_ = offset;
+  render();
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(detail::shared_text& fact, std::string_view value) {
+  if (fact.empty()) {
+    fact = detail::shared_text(std::string(value));
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<std::uint64_t>& fact, std::uint64_t value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<position>& fact, position value) {
+  if (!fact) {
+    fact = value;
+    render();
+  }
+  return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void error::render() {
+  std::string line = detail::text({"penstock: ", message_.view()});
+  const std::size_t sentence = line.size();
+  const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
+    detail::append(line, {line.size() == sentence ? " [" : ", ", name});
+    detail::append(line, value);
+  };
+  if (!stage_.empty()) add("stage ", {stage_.view()});
+  if (!file_.empty()) add("file ", {file_.view()});
+  if (!key_.empty()) add("key ", {key_.view()});
+  if (offset_) add("offset ", {*offset_});
+  if (at_) add("position ", {at_->epoch, ":", at_->index});
+  if (line.size() != sentence) line += "]";
+  for (char& c : line)  // names come from foreign bytes
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  line_ = detail::shared_text(line);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/flat_json.hpp
+
+/// JSON as far as this library writes it: states, ledgers, timelines. One function quotes, one class reads.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
+/// bytes.
+/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
+[[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
+
+/// A text with U+FFFD for each byte that is no UTF-8: what a reader gets back of `json_quoted`.
+[[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
+
+/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
+[[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
+
+/// A strict reader of JSON whose names come in a known order, blanks between tokens aside. It reads what this
+/// library writes: of escapes \", \\, \u00XX for characters below 128, and \ufffd.
+///
+/// All else is an error with its offset: "<what>: expected <that>".
+class json_reader {
+ public:
+  /// How errors call what is read; `stage` may be empty.
+  struct subject {
+    errc code;
+    std::string_view what, stage;
+  };
+  json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
+
+  /// Where the next token begins.
+  [[nodiscard]] std::size_t at() noexcept;
+  /// Whether the text ended where more was expected: it may have been cut.
+  [[nodiscard]] bool was_cut() const noexcept { return cut_; }
+
+  void expect(char c);
+  /// A name and the colon behind it.
+  void name(std::string_view wanted);
+  /// Reads the name and its colon if that name comes next; else reads nothing.
+  [[nodiscard]] bool optional_name(std::string_view wanted);
+  /// Reads a comma, the name and its colon if they come next; else reads nothing.
+  [[nodiscard]] bool next_name(std::string_view wanted);
+  [[nodiscard]] std::string string();
+  [[nodiscard]] std::uint64_t number();
+  /// A number that is written as a string, so that no reader rounds it.
+  [[nodiscard]] std::uint64_t quoted_number();
+  /// An array, whose elements `read_one` reads.
+  template <class Read>
+  void list(Read read_one) {
+    expect('[');
+    if (!is_next(']')) {
+      read_one();
+      while (!is_next(']')) {
+        expect(',');
+        read_one();
+      }
+    }
+    expect(']');
+  }
+  void end(std::string_view called);
+  [[noreturn]] void fail(std::string_view wanted, std::size_t offset) const;
+
+ private:
+  [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
+  /// Fails at the place of the next character; where there is none, the text was cut.
+  [[noreturn]] void fail_here(std::string_view wanted);
+  void append_character(std::string& value);
+
+  std::string_view text_;
+  subject of_;
+  std::size_t at_ = 0;
+  bool cut_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/flat_json.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
+  std::string quoted = "\"";
+  while (!s.empty()) {
+    const auto byte = static_cast<unsigned char>(s.front());
+    const std::size_t length = detail::utf8_length(s);
+    if (byte == '"' || byte == '\\')
+      quoted.append({'\\', s.front()});
+    else if (byte < 0x20 || byte == 0x7f)
+      detail::append(quoted, {"\\u00", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
+    else
+      quoted += length == 0 ? std::string_view("\\ufffd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return quoted + '"';
+}
+
+PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
+  std::string clean;
+  while (!s.empty()) {
+    const std::size_t length = utf8_length(s);
+    clean += length == 0 ? std::string_view("\xef\xbf\xbd") : s.substr(0, length);
+    s.remove_prefix(length == 0 ? 1 : length);
+  }
+  return clean;
+}
+
+PENSTOCK_INLINE std::size_t utf8_length(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef)
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (first >= 0xf0 && first <= 0xf4)
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
+               ? 4
+               : 0;
+  return 0;
+}
+
+PENSTOCK_INLINE std::size_t json_reader::at() noexcept {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    ++at_;
+  return at_;
+}
+PENSTOCK_INLINE void json_reader::expect(char c) {
+  if (!is_next(c)) fail_here(text({"'", c, "'"}));
+  ++at_;
+}
+PENSTOCK_INLINE void json_reader::name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (string() != wanted) fail(text({"the name \"", wanted, '"'}), begin);
+  expect(':');
+}
+PENSTOCK_INLINE bool json_reader::optional_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (is_next('"') && string() == wanted) {
+    expect(':');
+    return true;
+  }
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE bool json_reader::next_name(std::string_view wanted) {
+  const std::size_t begin = at();
+  if (begin == text_.size()) fail_here("','");
+  if (!is_next(',')) return false;
+  ++at_;
+  if (at() == text_.size()) fail_here("a name");
+  if (optional_name(wanted)) return true;
+  at_ = begin;
+  return false;
+}
+PENSTOCK_INLINE std::string json_reader::string() {
+  expect('"');
+  std::string value;
+  while (at_ < text_.size() && text_[at_] != '"') append_character(value);
+  if (at_ == text_.size()) fail_here("'\"'");
+  ++at_;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
+  constexpr std::string_view wanted = "a character, or \\\", \\\\, \\u00XX or \\ufffd";
+  const std::string_view rest = text_.substr(at_);
+  std::size_t length = utf8_length(rest);
+  if (rest.front() == '\\') {
+    const std::string_view code = rest.substr(1, 5);
+    unsigned character = 0;
+    if (code.starts_with('"') || code.starts_with('\\')) {
+      value += code.front();
+      length = 2;
+    } else if (code == "ufffd") {
+      value += "\xef\xbf\xbd";
+      length = 6;
+    } else if (code.size() == 5 && code.starts_with("u00") &&
+               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
+               character < 0x80) {
+      value += static_cast<char>(character);
+      length = 6;
+    } else {
+      cut_ = code.size() < 5;
+      fail(wanted, at_);
+    }
+  } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
+    const auto first = static_cast<unsigned char>(rest.front());
+    const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    cut_ = rest.size() < whole;
+    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+    fail(wanted, at_);
+  } else {
+    value += rest.substr(0, length);
+  }
+  at_ += length;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::number() {
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at();
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc()) fail_here("a number of 64 bits");
+  at_ += static_cast<std::size_t>(end - begin);
+  if (at_ == text_.size()) fail_here("what is behind a number");
+  return value;
+}
+PENSTOCK_INLINE std::uint64_t json_reader::quoted_number() {
+  expect('"');
+  std::uint64_t value = 0;
+  const char* const begin = text_.data() + at_;
+  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
+    fail("a number of 64 bits as a string", at_);
+  at_ += static_cast<std::size_t>(end - begin) + 1;
+  return value;
+}
+PENSTOCK_INLINE void json_reader::end(std::string_view called) {
+  if (at() != text_.size()) fail(called, at_);
+}
+PENSTOCK_INLINE void json_reader::fail_here(std::string_view wanted) {
+  cut_ = at() == text_.size();
+  fail(wanted, at_);
+}
+PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offset) const {
+  throw error(of_.code, {of_.what, ": expected ", wanted}).in_stage(of_.stage).at_offset(offset);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/shared.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What keeps an object of any type. Where it moves, a compiler sees that nothing is left to let go.
+class shared_owner {
+ public:
+  shared_owner() noexcept : kept_() {}
+  /// Nothing where `kept` shows nothing, whatever it keeps.
+  explicit shared_owner(std::shared_ptr<const void> kept) noexcept;
+  /// Destroys `made` when nothing keeps it any more; also where there is no memory to count.
+  shared_owner(const void* made, void (*destroy)(const void*) noexcept);
+  shared_owner(const shared_owner& other) noexcept;
+  shared_owner(shared_owner&& other) noexcept : kept_(std::move(other.kept_)) {}
+  shared_owner& operator=(shared_owner other) noexcept {
+    kept_.swap(other.kept_);
+    return *this;
+  }
+  ~shared_owner() {
+    if (kept_.get() != nullptr) let_go();
+  }
+
+  [[nodiscard]] const std::shared_ptr<const void>& kept() const noexcept { return kept_; }
+
+ private:
+  void let_go() noexcept;
+
+  union {  // destroyed by let_go alone
+    std::shared_ptr<const void> kept_;
+  };
+};
+
+}  // namespace detail
+
+/// A std::shared_ptr whose counting is one function for all types: each place that lets a std::shared_ptr go
+/// costs a program about a hundred bytes of code, and each type that one is made for five functions. The two
+/// turn into each other without a copy of what they keep.
+///
+/// Threads: as std::shared_ptr.
+template <class T>
+class shared {
+ public:
+  shared() noexcept = default;
+  shared(std::nullptr_t) noexcept {}  // NOLINT: as std::shared_ptr
+  /// Takes what `new` made.
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  explicit shared(U* made)
+      : owner_(static_cast<T*>(made),
+               [](const void* p) noexcept { delete static_cast<const U*>(static_cast<const T*>(p)); }) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  shared(std::shared_ptr<U> kept) noexcept  // NOLINT: as std::shared_ptr
+      : owner_(std::shared_ptr<T>(std::move(kept))) {}
+  template <class U>
+    requires(std::is_convertible_v<U*, T*> && !std::is_same_v<T, U>)
+  shared(shared<U> kept) noexcept  // NOLINT: as std::shared_ptr
+      : owner_(std::shared_ptr<T>(std::shared_ptr<U>(kept))) {}
+
+  operator std::shared_ptr<T>() const noexcept {  // NOLINT: as if it were one
+    return std::shared_ptr<T>(owner_.kept(), get());
+  }
+
+  template <class U>
+  void reset(U* made) {
+    *this = shared(made);
+  }
+
+  [[nodiscard]] T* get() const noexcept { return static_cast<T*>(const_cast<void*>(owner_.kept().get())); }
+  [[nodiscard]] explicit operator bool() const noexcept { return get() != nullptr; }
+  [[nodiscard]] friend bool operator==(const shared& a, std::nullptr_t) noexcept { return !a; }
+  [[nodiscard]] friend bool operator==(const shared& a, const shared& b) noexcept {
+    return a.get() == b.get();
+  }
+  [[nodiscard]] T* operator->() const noexcept { return get(); }
+  [[nodiscard]] std::add_lvalue_reference_t<T> operator*() const noexcept
+    requires(!std::is_void_v<T>)
+  {
+    return *get();
+  }
+
+ private:
+  detail::shared_owner owner_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/shared.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
+  if (kept != nullptr) kept_.swap(kept);
+}
+PENSTOCK_INLINE shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept)
+    : kept_() {
+  if (made != nullptr) kept_.reset(made, destroy);
+}
+PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
+PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/bytes.hpp
 
@@ -87,10 +767,22 @@ using mutable_bytes = std::span<std::byte>;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// A number of bytes, where a number alone would be one of samples: `prefetch(64_MiB)`. It is a plain number
+/// wherever one is wanted.
+class byte_count {
+ public:
+  constexpr byte_count() noexcept = default;
+  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  constexpr operator std::uint64_t() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
 inline namespace literals {
-[[nodiscard]] consteval std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
-[[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
-[[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
+[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
+[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
+[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
 }  // namespace literals
 
 namespace detail {
@@ -203,6 +895,798 @@ PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/detail/index_range.hpp
+
+/// Loops over what `view[i]` gives.
+namespace penstock::inline v0_1::detail {
+
+/// Walks over what `view[i]` gives. Holds the view itself, so it outlives a temporary one.
+template <class View>
+class index_iterator {
+ public:
+  using iterator_concept = std::random_access_iterator_tag;
+  using iterator_category = std::input_iterator_tag;  // `*it` is no reference
+  using reference = decltype(std::declval<const View&>()[std::size_t{0}]);
+  using value_type = std::remove_cvref_t<reference>;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+
+  constexpr index_iterator() = default;
+  constexpr index_iterator(const View& view, std::size_t at) noexcept
+      : view_(view), at_(static_cast<difference_type>(at)) {}
+
+  [[nodiscard]] constexpr reference operator*() const noexcept { return (*this)[0]; }
+  [[nodiscard]] constexpr reference operator[](difference_type n) const noexcept {
+    return view_[static_cast<std::size_t>(at_ + n)];
+  }
+  constexpr index_iterator& operator+=(difference_type n) noexcept {
+    at_ += n;
+    return *this;
+  }
+  constexpr index_iterator& operator-=(difference_type n) noexcept { return *this += -n; }
+  constexpr index_iterator& operator++() noexcept { return *this += 1; }
+  constexpr index_iterator& operator--() noexcept { return *this -= 1; }
+  constexpr index_iterator operator++(int) noexcept {
+    auto before = *this;
+    ++at_;
+    return before;
+  }
+  constexpr index_iterator operator--(int) noexcept {
+    auto before = *this;
+    --at_;
+    return before;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator+(index_iterator it, difference_type n) noexcept {
+    return it += n;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator+(difference_type n, index_iterator it) noexcept {
+    return it += n;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator-(index_iterator it, difference_type n) noexcept {
+    return it -= n;
+  }
+  [[nodiscard]] friend constexpr difference_type operator-(const index_iterator& a,
+                                                           const index_iterator& b) noexcept {
+    return a.at_ - b.at_;
+  }
+  [[nodiscard]] friend constexpr bool operator==(const index_iterator& a, const index_iterator& b) noexcept {
+    return a.at_ == b.at_;
+  }
+  [[nodiscard]] friend constexpr auto operator<=>(const index_iterator& a, const index_iterator& b) noexcept {
+    return a.at_ <=> b.at_;
+  }
+
+ private:
+  View view_{};
+  difference_type at_ = 0;
+};
+
+/// What `view[i]` gives, as a range that has a size.
+template <class View>
+class index_range {
+ public:
+  constexpr index_range() = default;
+  constexpr explicit index_range(const View& view) noexcept : view_(view) {}
+
+  [[nodiscard]] constexpr auto begin() const noexcept { return view_.begin(); }
+  [[nodiscard]] constexpr auto end() const noexcept { return view_.end(); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(end() - begin());
+  }
+  [[nodiscard]] constexpr auto operator[](std::size_t i) const noexcept { return view_[i]; }
+
+ private:
+  View view_{};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::detail::index_range<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::detail::index_range<T>> = true;
+
+// ---- penstock/core/tensor.hpp
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
+/// scalar.
+class extents {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  constexpr extents() = default;
+  template <std::integral... Ns>
+    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
+  constexpr explicit extents(Ns... lengths)
+      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
+  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
+  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
+  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
+  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
+    std::uint64_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
+    return product;
+  }
+  /// Appends a length; false when there is no room.
+  constexpr bool push_back(std::uint64_t length) noexcept {
+    if (rank_ == max_rank) return false;
+    lengths_[rank_++] = length;
+    return true;
+  }
+  /// The same shape with one more length in front: that of a batch of such arrays.
+  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
+    extents result;
+    result.push_back(length);
+    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  /// The same shape without its first length: that of one row.
+  [[nodiscard]] constexpr extents drop_front() const noexcept {
+    extents result;
+    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i)
+      if (a.lengths_[i] != b.lengths_[i]) return false;
+    return true;
+  }
+
+ private:
+  std::array<std::uint64_t, max_rank> lengths_{};
+  std::uint32_t rank_ = 0;
+};
+
+/// "(3, 224, 224)", as numpy prints a shape.
+[[nodiscard]] std::string to_string(const extents& shape);
+
+namespace detail {
+/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
+/// number of them: more than 2^16 of those are `errc::limit`.
+[[nodiscard]] std::uint64_t rows_of(const extents& shape);
+}  // namespace detail
+
+/// How far apart neighbours along each length of an array are, outermost first: in elements, not in bytes, as
+/// DLPack has them. Those behind the rank are zero.
+using element_strides = std::array<std::int64_t, extents::max_rank>;
+
+/// The strides of an array that is row-major and has no gaps.
+[[nodiscard]] constexpr element_strides dense_strides(const extents& shape) noexcept {
+  element_strides strides{};
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
+  return strides;
+}
+
+namespace detail {
+
+/// Throws `errc::shape`: a row of this shape was used as an element.
+[[noreturn]] void refuse_element(const extents& shape);
+/// Throws `errc::shape`: an array of this shape was asked for as one of another rank or other lengths.
+[[noreturn]] void refuse_mdspan(const extents& shape, std::string_view fault);
+
+}  // namespace detail
+
+template <class T>
+class tensor_part;
+
+/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements. What
+/// `get<"name">(batch)` gives for a field of arrays, with the batch's slots as the first length.
+///
+/// `v(i, j)` is an element. `v[i]` and a loop go along the first length: they give rows, which are views
+/// themselves, and the elements where there is no other length. `flat()` is all elements as one span.
+/// What is not checked, other than by `assert`: there are as many indexes as lengths, and they are in the
+/// shape.
+///
+///     std::vector<float> memory{0, 1, 2, 3, 4, 5};
+///     const tensor_view<float> v(memory.data(), extents(2, 3));
+///     v(1, 2) = 7;                                             // an element
+///     v[1][2] = 8;                                             // the same one
+///     for (const auto row : v) row[0] = 0;                     // rows of shape (3,)
+///     float sum = 0;
+///     for (const float x : v.flat()) sum += x;                 // all six
+template <class T>
+class tensor_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+  using iterator = detail::index_iterator<tensor_view>;
+
+  constexpr tensor_view() = default;
+  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  /// How far apart neighbours along each length are, in elements.
+  [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
+  /// The number of elements; that of rows is `shape()[0]`.
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(shape_.elements());
+  }
+  /// All elements, one after another; also `values()`.
+  [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
+  [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
+  /// All elements, for a function that takes a span.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::span<U>() const noexcept {
+    return flat();
+  }
+
+  /// The element at these indexes, one for each length.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
+    std::size_t k = 0, offset = 0;
+    ((offset = offset * static_cast<std::size_t>(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
+    return data_[offset];
+  }
+  /// Row `i` along the first length, or element `i` where that is the only one; the view must have one.
+  [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
+    const extents row = shape_.drop_front();
+    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
+  }
+  /// The rows along the first length: what a loop over the view itself gives. A scalar has none.
+  [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] constexpr iterator end() const noexcept {
+    return {*this, static_cast<std::size_t>(shape_[0])};
+  }
+  /// The rows along the first length, as a range whose `size()` is the number of rows.
+  [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
+    return detail::index_range<tensor_view>(*this);
+  }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` of so many lengths. Throws `errc::shape` where the view has another number.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
+  }
+  /// The view as a `std::mdspan`. Throws `errc::shape` where it has another number of lengths, or another one
+  /// where the type of the mdspan says it.
+  template <class U, class Index, std::size_t... Lengths>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
+    using lengths = std::extents<Index, Lengths...>;
+    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "another number of lengths");
+    std::array<Index, lengths::rank()> given{};
+    for (std::size_t i = 0; i < lengths::rank(); ++i) {
+      given[i] = static_cast<Index>(shape_[i]);
+      if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
+        detail::refuse_mdspan(shape_, "other lengths");
+    }
+    return std::mdspan<U, lengths>(data_, lengths(given));
+  }
+#endif
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+};
+
+/// What `v[i]` gives, and a loop over `v`: a row, which is a `tensor_view` with one length less; where the
+/// view has one length alone it is an element, and can be used and assigned as `T&` can. `v(i)` is a `T&`.
+template <class T>
+class tensor_part : public tensor_view<T> {
+ public:
+  using tensor_view<T>::tensor_view;
+  constexpr tensor_part() = default;
+  constexpr tensor_part(const tensor_part&) = default;
+  /// Of one that has a name: it views another part.
+  constexpr tensor_part& operator=(const tensor_part&) & = default;
+
+  /// The element. Throws `errc::shape` where this is a row: a loop that takes rows of images for numbers
+  /// shall not go on.
+  constexpr operator T&() const {  // NOLINT: it stands for an element
+    if (this->rank() != 0) [[unlikely]]
+      detail::refuse_element(this->shape());
+    return *this->data();
+  }
+  /// Writes the element: `v[i] = x`.
+  constexpr const tensor_part& operator=(const std::remove_cv_t<T>& value) const&&
+    requires(!std::is_const_v<T>)
+  {
+    element() = value;
+    return *this;
+  }
+  constexpr T& operator+=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() + value);
+  }
+  constexpr T& operator-=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() - value);
+  }
+  constexpr T& operator*=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() * value);
+  }
+  constexpr T& operator/=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() / value);
+  }
+
+ private:
+  [[nodiscard]] constexpr T& element() const { return *this; }
+};
+
+}  // namespace penstock::inline v0_1
+
+/// A loop goes over rows, of which there are fewer than elements: `size()` is not the length of the range.
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_part<T>> = true;
+
+// ---- penstock/core/tensor.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string to_string(const extents& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    detail::append(text, {shape[i]});
+    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
+  }
+  return text + ")";
+}
+
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
+  constexpr std::uint64_t most_empty_rows = 65'536;
+  if (shape[0] > most_empty_rows && shape.elements() == 0)
+    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
+                              most_empty_rows, " rows"});
+  return shape[0];
+}
+
+PENSTOCK_INLINE void refuse_element(const extents& shape) {
+  throw error(errc::shape, {"a row of shape ", to_string(shape),
+                            " was used as an element; name an element v(i, j), or walk over v.flat()"});
+}
+
+PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault) {
+  throw error(errc::shape,
+              {"an array of shape ", to_string(shape), " is no such std::mdspan: it has ", fault});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/strided_view.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Whether an array with these strides is row-major and has no gaps: its elements are one span then. One
+/// without elements is.
+[[nodiscard]] constexpr bool is_dense(const extents& shape, const element_strides& strides) noexcept {
+  bool dense = true;
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != static_cast<std::int64_t>(step)) dense = false;
+  }
+  return dense;
+}
+
+/// A view of elements of one type with a shape and strides: there may be gaps between them, or they may stand
+/// in another order than row-major. Somebody else owns the elements. What `get<"name">(batch)` gives for a
+/// field that is collated with `pitched`.
+///
+/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: elements are taken by
+/// index or by row. What is not checked: indexes must be in the shape.
+template <class T>
+class strided_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr strided_view() = default;
+  constexpr strided_view(T* data, const extents& shape, const element_strides& strides) noexcept
+      : data_(data), shape_(shape), strides_(strides) {}
+  /// A dense view is a strided one; a view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<const U, T>)
+  constexpr strided_view(const tensor_view<U>& dense) noexcept
+      : data_(dense.data()), shape_(dense.shape()), strides_(dense_strides(dense.shape())) {}
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr strided_view(const strided_view<U>& other) noexcept
+      : strided_view(other.data(), other.shape(), other.strides()) {}
+
+  /// The element whose indexes are all 0.
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
+  /// Whether it is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
+
+  /// Part `i` along the first length; the view must have one.
+  [[nodiscard]] constexpr strided_view operator[](std::size_t i) const noexcept {
+    strided_view part(data_ + static_cast<std::int64_t>(i) * strides_[0], shape_.drop_front(), {});
+    for (std::size_t k = 1; k < shape_.rank(); ++k) part.strides_[k - 1] = strides_[k];
+    return part;
+  }
+  /// The element at these indexes, one for each length.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    std::size_t k = 0;
+    std::int64_t offset = 0;
+    ((offset += static_cast<std::int64_t>(indexes) * strides_[k++]), ...);
+    return data_[offset];
+  }
+
+  /// How many rows there are: all elements that differ in the last index alone are one. A scalar is one.
+  [[nodiscard]] constexpr std::size_t rows() const noexcept {
+    std::uint64_t rows = 1;
+    for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
+    return static_cast<std::size_t>(rows);
+  }
+  /// Row `i`, counted row-major. The view must have a length, and 1 for its last stride.
+  [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
+    const std::size_t last = shape_.rank() - 1;
+    std::int64_t offset = 0;
+    for (std::size_t k = last; k-- > 0; i /= static_cast<std::size_t>(shape_[k]))
+      offset += static_cast<std::int64_t>(i % static_cast<std::size_t>(shape_[k])) * strides_[k];
+    return {data_ + offset, static_cast<std::size_t>(shape_[last])};
+  }
+  /// Bytes from one row to the next, as image libraries and graphics devices ask for them; 0 where the shape
+  /// has fewer than two lengths.
+  [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
+    return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};
+};
+
+namespace detail {
+
+/// A value whose elements may lie apart: one that tells strides, other than the views that are always dense.
+template <class V>
+inline constexpr bool tells_strides = requires(const V& v) { v.strides(); };
+template <class T>
+inline constexpr bool tells_strides<tensor_view<T>> = false;
+template <class T>
+inline constexpr bool tells_strides<tensor_part<T>> = false;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/destination.hpp
+
+/// Where a value that is not computed yet is wanted.
+namespace penstock::inline v0_1 {
+
+/// Whose memory it is, as DLPack tells devices apart.
+///   host      memory of this process (kDLCPU)
+///   pinned    memory of the host that a device reads by itself (kDLCUDAHost, kDLROCMHost)
+///   shared    memory of the host that other processes have too (kDLCPU)
+///   managed   memory that host and device both address (kDLCUDAManaged)
+///   device    memory that the host cannot write (kDLCUDA, kDLROCM)
+enum class memory_space : std::uint8_t { host, pinned, shared, managed, device };
+
+/// Whether a processor can write there.
+[[nodiscard]] constexpr bool host_writes(memory_space space) noexcept {
+  return space != memory_space::device;
+}
+
+namespace detail {
+
+/// Copies elements between arrays of one shape, of which neither overlaps the other. Runs are copied at once;
+/// where the orders of the elements differ, in pieces that stay in the nearest cache.
+void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
+                  const element_strides& from_strides, const extents& shape,
+                  std::size_t element_bytes) noexcept;
+/// Throws `errc::shape`: values were given for an array that has another number of elements.
+[[noreturn]] void refuse_count(const extents& shape, std::size_t given);
+
+}  // namespace detail
+
+/// Where an array is to be written: a pointer, the array's shape, how far its elements are apart, and whose
+/// memory it is. What `write_to` of an array expression gets; a value, to be passed on by reference.
+///
+/// The shape is the array's own, whatever order the elements have in memory: of a picture (height, width,
+/// channels) that shall be (channels, height, width) in its slot, the strides are (width, 1, height * width).
+/// Most destinations are `dense()`. Only then is `values()` one span of all elements, and may they be written
+/// one after another from `data()` on: ask first, or write with `copy_from`, `fill_from` or by index. Gaps
+/// between elements must not be written.
+///
+/// Whoever asks for the values gives memory that the host can write, in whatever space, unless the expression
+/// is known to write to others. Cost: no allocation; copying to a dense one is a memcpy.
+///
+///     struct ramp {
+///       using unfinished = void;
+///       using value_type = float;
+///       extents size;
+///       [[nodiscard]] extents shape() const { return size; }
+///       void write_to(const destination<float>& into) const {
+///         into.fill_from([next = 0.0f]() mutable { return next++; });
+///       }
+///     };
+template <class T>
+class destination {
+  static_assert(
+      std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+      "penstock: a destination is of numbers, or of other values that are copied as bytes, and is no "
+      "view of constants");
+
+ public:
+  using value_type = T;
+
+  constexpr destination() = default;
+  /// A dense one.
+  constexpr destination(T* data, const extents& shape, memory_space space = memory_space::host) noexcept
+      : data_(data), shape_(shape), space_(space) {}
+  constexpr destination(T* data, const extents& shape, const element_strides& strides,
+                        memory_space space = memory_space::host) noexcept
+      : data_(data), shape_(shape), strides_(strides), space_(space), dense_(is_dense(shape, strides)) {}
+
+  /// Where the element goes whose indexes are all 0; the others follow it where this is `dense()`.
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  /// In elements.
+  [[nodiscard]] constexpr element_strides strides() const noexcept {
+    return dense_ ? dense_strides(shape_) : strides_;
+  }
+  [[nodiscard]] constexpr memory_space space() const noexcept { return space_; }
+  /// Whether it is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return dense_; }
+  /// All elements. It must be `dense()`.
+  [[nodiscard]] constexpr std::span<T> values() const noexcept {
+    assert(dense_ && "penstock: values() of a destination that is not dense");
+    return {data_, static_cast<std::size_t>(shape_.elements())};
+  }
+  [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
+  /// Part `i` along the first length; there must be one.
+  [[nodiscard]] constexpr destination operator[](std::size_t i) const noexcept {
+    const strided_view<T> part = view()[i];
+    return {part.data(), part.shape(), part.strides(), space_};
+  }
+  /// The element at these indexes, one for each length.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    return view()(indexes...);
+  }
+
+  /// Copies values that lie row-major without gaps. Throws `errc::shape` unless there are as many as the
+  /// shape has.
+  void copy_from(std::span<const T> values) const {
+    if (values.size() != shape_.elements()) [[unlikely]]
+      detail::refuse_count(shape_, values.size());
+    if (dense_) [[likely]] {
+      if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size_bytes());
+    } else {
+      copy_from(strided_view<const T>(values.data(), shape_, dense_strides(shape_)));
+    }
+  }
+  template <class U>
+    requires std::is_same_v<std::remove_const_t<U>, T>
+  void copy_from(const tensor_view<U>& values) const {
+    copy_from(std::span<const T>(values.values()));
+  }
+  /// Copies an array of the same shape.
+  void copy_from(const strided_view<const T>& values) const noexcept {
+    detail::copy_strided(reinterpret_cast<std::byte*>(data_), strides(),
+                         reinterpret_cast<const std::byte*>(values.data()), values.strides(), shape_,
+                         sizeof(T));
+  }
+  /// Writes what `next()` gives to one element after another, row-major.
+  template <class F>
+    requires std::convertible_to<decltype(std::declval<F&>()()), T>
+  constexpr void fill_from(F&& next) const {
+    if (dense_) {
+      for (T& value : values()) value = static_cast<T>(next());
+    } else if (rank() == 1) {
+      for (std::uint64_t i = 0; i < shape_[0]; ++i)
+        data_[static_cast<std::int64_t>(i) * strides_[0]] = static_cast<T>(next());
+    } else {
+      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[static_cast<std::size_t>(i)].fill_from(next);
+    }
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};  // only where it is not dense
+  memory_space space_ = memory_space::host;
+  bool dense_ = true;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/destination.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// One length of two arrays, and how many bytes neighbours along it are apart in each.
+struct copied_length {
+  std::uint64_t length = 1;
+  std::int64_t into = 0, from = 0;
+};
+
+/// The lengths of two arrays, those first whose neighbours are furthest apart in the destination; the order
+/// in which elements are copied is free.
+struct copied_lengths {
+  copied_length all[extents::max_rank];
+  std::size_t count = 0;
+
+  static constexpr std::int64_t apart(std::int64_t step) noexcept { return step < 0 ? -step : step; }
+  void add(const copied_length& one) noexcept {
+    std::size_t i = count++;
+    for (; i > 0 && apart(all[i - 1].into) < apart(one.into); --i) all[i] = all[i - 1];
+    all[i] = one;
+  }
+  /// Lengths that follow each other in both arrays without gaps become one.
+  void merge() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t i = 1; i < count; ++i) {
+      const auto length = static_cast<std::int64_t>(all[i].length);
+      if (all[kept].into == all[i].into * length && all[kept].from == all[i].from * length)
+        all[kept] = {all[kept].length * all[i].length, all[i].into, all[i].from};
+      else
+        all[++kept] = all[i];
+    }
+    if (count != 0) count = kept + 1;
+  }
+  /// Of all lengths but the last, puts that one last whose neighbours are nearest in the other array.
+  void turn_to_source() noexcept {
+    if (count < 2) return;
+    std::size_t nearest = count - 2;
+    for (std::size_t i = nearest; i-- > 0;)
+      if (apart(all[i].from) < apart(all[nearest].from)) nearest = i;
+    const copied_length one = all[nearest];
+    for (; nearest < count - 2; ++nearest) all[nearest] = all[nearest + 1];
+    all[nearest] = one;
+  }
+  /// Calls `f(into, from)` for each place along all lengths but the last `inner`.
+  template <class F>
+  void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
+    std::uint64_t at[extents::max_rank] = {};
+    while (true) {
+      f(into, from);
+      std::size_t i = count - inner;
+      while (true) {
+        if (i == 0) return;
+        --i;
+        into += all[i].into;
+        from += all[i].from;
+        if (++at[i] < all[i].length) break;
+        const auto length = static_cast<std::int64_t>(all[i].length);
+        into -= all[i].into * length;
+        from -= all[i].from * length;
+        at[i] = 0;
+      }
+    }
+  }
+};
+
+/// Takes pixels apart: copies `Channels` elements that stand side by side in each, to one plane each.
+template <std::size_t Size, std::size_t Channels>
+void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
+                   std::uint64_t pixels) noexcept {
+  for (std::uint64_t i = 0; i < pixels; ++i, into += Size, from += pixel)
+    for (std::size_t c = 0; c < Channels; ++c)
+      std::memcpy(into + static_cast<std::int64_t>(c) * plane, from + c * Size, Size);
+}
+template <std::size_t Size>
+void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
+                   std::uint64_t pixels, std::uint64_t channels) noexcept {
+  constexpr auto step = static_cast<std::int64_t>(Size);
+  for (; channels > 4; channels -= 4, into += 4 * plane, from += 4 * step)
+    copy_channels<Size, 4>(into, plane, from, pixel, pixels);
+  if (channels == 4)  // where that is the whole pixel, compilers make more of it when they know so
+    pixel == 4 * step ? copy_channels<Size, 4>(into, plane, from, 4 * step, pixels)
+                      : copy_channels<Size, 4>(into, plane, from, pixel, pixels);
+  else if (channels == 3)
+    pixel == 3 * step ? copy_channels<Size, 3>(into, plane, from, 3 * step, pixels)
+                      : copy_channels<Size, 3>(into, plane, from, pixel, pixels);
+  else if (channels == 2)
+    copy_channels<Size, 2>(into, plane, from, pixel, pixels);
+  else
+    copy_channels<Size, 1>(into, plane, from, pixel, pixels);
+}
+
+/// Copies elements of `Size` bytes, of `size` where it is 0, along two lengths.
+template <std::size_t Size>
+void copy_plane(std::byte* into, const std::byte* from, const copied_length& outer,
+                const copied_length& inner, std::size_t size) noexcept {
+  constexpr std::uint64_t high = 16, wide = 256;  // what is read for a piece stays in the nearest cache
+  constexpr auto step = static_cast<std::int64_t>(Size);
+  const bool pixels = Size != 0 && inner.into == step && outer.from == step;
+  for (std::uint64_t top = 0; top < outer.length; top += high)
+    for (std::uint64_t left = 0; left < inner.length; left += wide) {
+      const std::uint64_t rows = outer.length - top < high ? outer.length - top : high;
+      const std::uint64_t columns = inner.length - left < wide ? inner.length - left : wide;
+      const auto y = static_cast<std::int64_t>(top), x = static_cast<std::int64_t>(left);
+      std::byte* to = into + y * outer.into + x * inner.into;
+      const std::byte* at = from + y * outer.from + x * inner.from;
+      if constexpr (Size != 0) {
+        if (pixels) {
+          copy_channels<Size>(to, outer.into, at, inner.from, columns, rows);
+          continue;
+        }
+      }
+      for (std::uint64_t i = 0; i < rows; ++i, to += outer.into, at += outer.from) {
+        std::byte* one = to;
+        const std::byte* other = at;
+        for (std::uint64_t k = 0; k < columns; ++k, one += inner.into, other += inner.from)
+          std::memcpy(one, other, Size != 0 ? Size : size);
+      }
+    }
+}
+
+PENSTOCK_INLINE void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
+                                  const element_strides& from_strides, const extents& shape,
+                                  std::size_t element_bytes) noexcept {
+  const auto step = static_cast<std::int64_t>(element_bytes);
+  copied_lengths lengths;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 0) return;
+    if (shape[i] != 1) lengths.add({shape[i], into_strides[i] * step, from_strides[i] * step});
+  }
+  lengths.merge();
+  if (lengths.count == 0) {
+    std::memcpy(into, from, element_bytes);
+    return;
+  }
+  const copied_length& inner = lengths.all[lengths.count - 1];
+  if (inner.into == step && inner.from == step) {
+    const std::size_t run = static_cast<std::size_t>(inner.length) * element_bytes;
+    lengths.walk(1, into, from, [&](std::byte* to, const std::byte* at) { std::memcpy(to, at, run); });
+    return;
+  }
+  lengths.turn_to_source();
+  const bool flat = lengths.count == 1;
+  const copied_length outer = flat ? copied_length{} : lengths.all[lengths.count - 2];
+  const auto plane = element_bytes == 1   ? &copy_plane<1>
+                     : element_bytes == 2 ? &copy_plane<2>
+                     : element_bytes == 4 ? &copy_plane<4>
+                     : element_bytes == 8 ? &copy_plane<8>
+                                          : &copy_plane<0>;
+  lengths.walk(flat ? 1 : 2, into, from,
+               [&](std::byte* to, const std::byte* at) { plane(to, at, outer, inner, element_bytes); });
+}
+
+PENSTOCK_INLINE void refuse_count(const extents& shape, std::size_t given) {
+  throw error(errc::shape, {"a destination of shape ", to_string(shape), " takes ", shape.elements(),
+                            " values, and ", given, " were given; pass as many as its shape has"});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/mistake.hpp
 
 /// What can be wrong with an expression made with `|`: each mistake is a type with one sentence that says
@@ -273,6 +1757,15 @@ struct not_a_source {
                   "type `using penstock_part = source_tag;`");
   }
 };
+struct source_with_open {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
+                  "connect()");
+  }
+};
 struct no_source {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -295,8 +1788,10 @@ struct value_after_batch {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage works on samples and stands after batch; move it before batch(n)");
+    static_assert(
+        never<Reached>,
+        "penstock: this stage works on samples and stands after batch; move it before batch(n), or write "
+        "map_batch(f) for what works on whole batches");
   }
 };
 struct stage_after_copy {
@@ -333,6 +1828,16 @@ struct order_after_cursor {
     static_assert(never<Reached>,
                   "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
+  }
+};
+struct order_after_uneven_steps {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage counts batches and stands after batch_by, where each epoch has as many "
+        "as its order makes; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument {
@@ -628,427 +2133,6 @@ struct std::tuple_element<I, penstock::record<Fields...>> {
   using type = typename penstock::record<Fields...>::template field_at<I>::type;
 };
 
-// ---- penstock/core/tensor.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
-/// scalar.
-class extents {
- public:
-  static constexpr std::size_t max_rank = 8;
-
-  constexpr extents() = default;
-  template <std::integral... Ns>
-    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
-  constexpr explicit extents(Ns... lengths)
-      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
-
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
-  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
-  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
-  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
-  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
-  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
-    std::uint64_t product = 1;
-    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
-    return product;
-  }
-  /// Appends a length; false when there is no room.
-  constexpr bool push_back(std::uint64_t length) noexcept {
-    if (rank_ == max_rank) return false;
-    lengths_[rank_++] = length;
-    return true;
-  }
-  /// The same shape with one more length in front: that of a batch of such arrays.
-  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
-    extents result;
-    result.push_back(length);
-    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  /// The same shape without its first length: that of one row.
-  [[nodiscard]] constexpr extents drop_front() const noexcept {
-    extents result;
-    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
-    if (a.rank_ != b.rank_) return false;
-    for (std::size_t i = 0; i < a.rank_; ++i)
-      if (a.lengths_[i] != b.lengths_[i]) return false;
-    return true;
-  }
-
- private:
-  std::array<std::uint64_t, max_rank> lengths_{};
-  std::uint32_t rank_ = 0;
-};
-
-/// "(3, 224, 224)", as numpy prints a shape.
-[[nodiscard]] std::string to_string(const extents& shape);
-
-namespace detail {
-/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
-/// number of them: more than 2^16 of those are `errc::limit`.
-[[nodiscard]] std::uint64_t rows_of(const extents& shape);
-}  // namespace detail
-
-/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
-template <class T>
-class tensor_view {
- public:
-  using value_type = std::remove_cv_t<T>;
-
-  constexpr tensor_view() = default;
-  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
-  /// A view that may write becomes one that may not.
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
-
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept {
-    return static_cast<std::size_t>(shape_.elements());
-  }
-  [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
-  [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
-  [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
-  /// Row `i` along the first length; the view must have one.
-  [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
-    const extents row = shape_.drop_front();
-    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
-  }
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/message.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A piece of a sentence: a text, a character or a number.
-class piece {
- public:
-  constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
-  constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  template <std::same_as<char> C>  // nothing else shall become one
-  constexpr piece(C character) noexcept
-      : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
-  template <std::integral T>
-    requires(!std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-  constexpr piece(T number) noexcept : value_(static_cast<std::uint64_t>(number)), kind_(kind::number) {
-    if constexpr (std::is_signed_v<T>) {
-      if (number < 0) {
-        kind_ = kind::negative;
-        value_ = 0 - value_;
-      }
-    }
-  }
-  piece(const std::string& text) noexcept : piece(std::string_view(text)) {}
-
-  [[gnu::cold]] void append_to(std::string& line) const;
-
- private:
-  enum class kind : unsigned char { text, character, number, negative };
-  const char* data_ = nullptr;
-  std::uint64_t value_;
-  kind kind_ = kind::text;
-};
-
-/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
-/// much of a program's compile time.
-[[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
-[[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/message.ipp
-
-namespace penstock::inline v0_1::detail {
-
-[[gnu::noinline]] PENSTOCK_INLINE void piece::append_to(std::string& line) const {
-  if (kind_ == kind::text) {
-    line.append(data_, static_cast<std::size_t>(value_));
-  } else if (kind_ == kind::character) {
-    line.push_back(static_cast<char>(value_));
-  } else {
-    char digits[24];
-    char* begin = digits + sizeof(digits);
-    for (std::uint64_t rest = value_; begin == digits + sizeof(digits) || rest != 0; rest /= 10)
-      *--begin = static_cast<char>('0' + rest % 10);
-    if (kind_ == kind::negative) *--begin = '-';
-    line.append(begin, static_cast<std::size_t>(digits + sizeof(digits) - begin));
-  }
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE void append(std::string& line, std::initializer_list<piece> pieces) {
-  for (const piece& p : pieces) p.append_to(line);
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE std::string text(std::initializer_list<piece> pieces) {
-  std::string line;
-  append(line, pieces);
-  return line;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/position.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
-struct position {
-  std::uint64_t epoch = 0;
-  std::uint64_t index = 0;
-
-  friend constexpr auto operator<=>(const position&, const position&) = default;
-};
-
-/// A place in a source that can only be read forward: how many samples of which shard were given.
-struct source_mark {
-  std::uint64_t shard = 0;
-  std::uint64_t sample = 0;
-
-  friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
-};
-
-/// Where an element came from: its position, and which piece of it where a stage made several of one.
-struct origin {
-  position at;
-  std::uint32_t piece = 0;
-
-  friend constexpr auto operator<=>(const origin&, const origin&) = default;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/error.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
-/// the bytes: they happen again on every run. `io` and `stopped` are not.
-enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
-
-/// The name of a kind, as it is written here.
-[[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
-  switch (code) {
-    case errc::format:
-      return "format";
-    case errc::checksum:
-      return "checksum";
-    case errc::missing:
-      return "missing";
-    case errc::limit:
-      return "limit";
-    case errc::shape:
-      return "shape";
-    case errc::io:
-      return "io";
-    case errc::argument:
-      return "argument";
-    case errc::state:
-      return "state";
-    case errc::stopped:
-      return "stopped";
-  }
-  return "unknown";
-}
-
-/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
-/// not, and a time-out must not decide the sequence.
-[[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
-  return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
-         code == errc::shape;
-}
-
-namespace detail {
-
-/// A text that is copied without an allocation: the standard's exceptions share theirs.
-class shared_text {
- public:
-  shared_text() : text_("") {}
-  explicit shared_text(const std::string& text) : text_(text) {}
-  [[nodiscard]] const char* c_str() const noexcept { return text_.what(); }
-  [[nodiscard]] std::string_view view() const noexcept { return text_.what(); }
-  [[nodiscard]] bool empty() const noexcept { return *text_.what() == '\0'; }
-
- private:
-  std::runtime_error text_;
-};
-
-}  // namespace detail
-
-/// The exception of this library: one sentence, and the place it speaks of.
-///
-/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
-/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
-class error : public std::exception {
- public:
-  error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
-  /// The message in pieces.
-  [[gnu::cold]] error(errc code, std::initializer_list<detail::piece> message);
-  // Out of line, so that places that throw call them: each is five texts.
-  [[gnu::cold]] error(const error& other) noexcept;
-  error& operator=(const error& other) noexcept = default;
-  [[gnu::cold]] ~error() override;
-
-  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
-  [[nodiscard]] errc code() const noexcept { return code_; }
-  [[nodiscard]] std::string_view message() const noexcept { return message_.view(); }
-  [[nodiscard]] std::string_view stage() const noexcept { return stage_.view(); }
-  [[nodiscard]] std::string_view file() const noexcept { return file_.view(); }
-  [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
-  [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
-  [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
-
-  error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
-  error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
-  error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
-  error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
-  error&& at_position(position where) && { return std::move(set(at_, where)); }
-  error& in_stage(std::string_view name) & { return set(stage_, name); }
-  error& in_file(std::string_view name) & { return set(file_, name); }
-  error& for_key(std::string_view name) & { return set(key_, name); }
-  error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
-  error& at_position(position where) & { return set(at_, where); }
-
-  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
-  [[gnu::cold]] error& in_part(std::string_view part);
-
-  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
-  /// fact.
-  [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
-
- private:
-  [[gnu::cold]] error& set(detail::shared_text& fact, std::string_view value);
-  [[gnu::cold]] error& set(std::optional<std::uint64_t>& fact, std::uint64_t value);
-  [[gnu::cold]] error& set(std::optional<position>& fact, position value);
-  [[gnu::cold]] void render();
-
-  errc code_;
-  detail::shared_text message_, stage_, file_, key_, line_;
-  std::optional<std::uint64_t> offset_;
-  std::optional<position> at_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/error.ipp
-
-namespace penstock::inline v0_1 {
-
-[[gnu::noinline]] PENSTOCK_INLINE error::error(errc code, std::initializer_list<detail::piece> message)
-    : code_(code), message_(detail::text(message)) {
-  render();
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
-    : std::exception(other),
-      code_(other.code_),
-      message_(other.message_),
-      stage_(other.stage_),
-      file_(other.file_),
-      key_(other.key_),
-      line_(other.line_),
-      offset_(other.offset_),
-      at_(other.at_) {}
-
-[[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
-
-[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
-  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
-  render();
-  return *this;
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
-  if (offset_)
-    message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
-  offset_ = offset;
-  render();
-  return *this;
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE error& error::set(detail::shared_text& fact, std::string_view value) {
-  if (fact.empty()) {
-    fact = detail::shared_text(std::string(value));
-    render();
-  }
-  return *this;
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<std::uint64_t>& fact, std::uint64_t value) {
-  if (!fact) {
-    fact = value;
-    render();
-  }
-  return *this;
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE error& error::set(std::optional<position>& fact, position value) {
-  if (!fact) {
-    fact = value;
-    render();
-  }
-  return *this;
-}
-
-[[gnu::noinline]] PENSTOCK_INLINE void error::render() {
-  std::string line = detail::text({"penstock: ", message_.view()});
-  const std::size_t sentence = line.size();
-  const auto add = [&](std::string_view name, std::initializer_list<detail::piece> value) {
-    detail::append(line, {line.size() == sentence ? " [" : ", ", name});
-    detail::append(line, value);
-  };
-  if (!stage_.empty()) add("stage ", {stage_.view()});
-  if (!file_.empty()) add("file ", {file_.view()});
-  if (!key_.empty()) add("key ", {key_.view()});
-  if (offset_) add("offset ", {*offset_});
-  if (at_) add("position ", {at_->epoch, ":", at_->index});
-  if (line.size() != sentence) line += "]";
-  for (char& c : line)  // names come from foreign bytes
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  line_ = detail::shared_text(line);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/tensor.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string to_string(const extents& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    detail::append(text, {shape[i]});
-    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
-  }
-  return text + ")";
-}
-
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t most_empty_rows = 65'536;
-  if (shape[0] > most_empty_rows && shape.elements() == 0)
-    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
-                              most_empty_rows, " rows"});
-  return shape[0];
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/element.hpp
 
 /// What travels through a pipeline between two stages: values, and *unfinished* values that know how to write
@@ -1074,20 +2158,62 @@ template <class T>
 concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
                        std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
 
-/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the
-/// destination. A shape known at compile time is a `static constexpr extents static_shape`.
+namespace detail {
+
 template <class T>
-concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
+concept has_array = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
   typename std::remove_cvref_t<T>::value_type;
   { a.shape() } -> std::convertible_to<extents>;
-  a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
 };
+
+}  // namespace detail
+
+/// An array that is not computed yet and can write itself anywhere: `write_to` is called with a
+/// `destination` of `shape()`.
+template <class T>
+concept placed_expression =
+    detail::has_array<T> &&
+    requires(const std::remove_cvref_t<T>& a,
+             const destination<typename std::remove_cvref_t<T>::value_type>& into) { a.write_to(into); };
+
+/// An array that has not been computed yet: `write_to` puts its values at a `destination`. A shape known at
+/// compile time is a `static constexpr extents static_shape`.
+///
+/// The simple form, `write_to(T*)`, puts `shape().elements()` values, row-major, at a pointer. It is all that
+/// most expressions need, and costs nothing more where slots are dense. Where they are not, under
+/// `channels_first` or `pitched`, its values are written to memory of the thread and copied from there.
+template <class T>
+concept array_expression =
+    placed_expression<T> || (detail::has_array<T> && requires(const std::remove_cvref_t<T>& a) {
+      a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
+    });
 
 /// An array expression whose shape its type knows: written in place in the first batch already.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
 };
+
+/// Has an array expression write itself, in whichever form it is: for expressions that are made of others.
+/// One of the simple form goes to a destination that is not dense through memory of the thread, which keeps
+/// its capacity.
+template <array_expression V, class T>
+void write_array(const V& array, const destination<T>& into) {
+  if constexpr (placed_expression<V>) {
+    array.write_to(into);
+  } else if (into.dense()) {
+    array.write_to(into.data());
+  } else {
+    thread_local buffer kept;
+    buffer dense = std::move(kept);  // an expression may be made of others like it
+    const auto count = static_cast<std::size_t>(into.shape().elements());
+    dense.resize_for_overwrite(count * sizeof(T));
+    T* const values = reinterpret_cast<T*>(dense.data());
+    array.write_to(values);
+    into.copy_from(std::span<const T>(values, count));
+    kept = std::move(dense);
+  }
+}
 
 /// The bytes of a byte element. For a blob this reads it, into the worker's scratch where it is not mapped.
 template <byte_element T>
@@ -1746,7 +2872,27 @@ class npy_array {
 
   /// Writes `shape().elements()` values: one memcpy, or a pass that turns the bytes round in files of the
   /// other byte order.
-  void write_to(T* into) const noexcept {
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+
+  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
+  /// scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
+    if (!std::same_as<T, bool> && !swapped_ && aligned)
+      return {reinterpret_cast<const T*>(payload_.data()), shape_};
+    scratch_->resize_for_overwrite(payload_.size());
+    T* const copy = reinterpret_cast<T*>(scratch_->data());
+    write_dense(copy);
+    return {copy, shape_};
+  }
+
+ private:
+  void write_dense(T* into) const noexcept {
     if (payload_.empty()) return;
     if constexpr (std::same_as<T, bool>) {
       // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
@@ -1763,19 +2909,6 @@ class npy_array {
     }
   }
 
-  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
-  /// scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
-    if (!std::same_as<T, bool> && !swapped_ && aligned)
-      return {reinterpret_cast<const T*>(payload_.data()), shape_};
-    scratch_->resize_for_overwrite(payload_.size());
-    T* const copy = reinterpret_cast<T*>(scratch_->data());
-    write_to(copy);
-    return {copy, shape_};
-  }
-
- private:
   bytes_view payload_;
   extents shape_;
   bool swapped_;
@@ -1924,6 +3057,67 @@ PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/core/any_count.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws errc::argument: `stage` was given `-magnitude`.
+[[noreturn, gnu::cold]] void refuse_negative(std::uint64_t magnitude, std::string_view stage);
+
+template <class>
+inline constexpr bool is_a_count = false;
+
+}  // namespace detail
+
+/// A count, a size or a rank as an argument: made of an integer of any type, signed or not.
+///
+/// A function that takes one calls `of(name)`, which refuses a negative number with an error that has the
+/// number and the name in it. A number that is no integer does not compile.
+class any_count {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): it is how an argument is taken
+    if constexpr (std::signed_integral<T>) {
+      negative_ = n < 0;
+      value_ = negative_ ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+    } else {
+      value_ = n;
+    }
+  }
+  template <class T>
+    requires(std::floating_point<T> || std::same_as<T, bool>)
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_count<T>,
+                  "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
+  }
+
+  /// The number; throws errc::argument where it is negative, with `stage` as what was given it.
+  [[nodiscard]] constexpr std::uint64_t of(std::string_view stage) const {
+    if (negative_) detail::refuse_negative(value_, stage);
+    return value_;
+  }
+
+ private:
+  std::uint64_t value_ = 0;
+  bool negative_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/any_count.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
+      .in_stage(stage);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/random.hpp
 
 namespace penstock::inline v0_1 {
@@ -2058,11 +3252,24 @@ namespace penstock::inline v0_1 {
 ///   stack            equal shapes, one array with one more length in front; another shape is an error at its position
 ///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
 ///   ragged           all values one after another, with offsets
+///   channels_first   as stack, but pictures of (height, width, channels) stand as (channels, height, width)
+///   pitched<bytes>   as stack, but each row begins at a multiple of so many bytes; a `strided_view`
 struct stack_policy {};
 /// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
 /// A field's values stand one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
+/// A field's values of shape (height, width, channels) are stacked as (channels, height, width).
+struct channels_first_policy {};
+/// A field's values are stacked, and each of their rows begins at a multiple of so many bytes: a
+/// `strided_view`.
+template <std::size_t Alignment>
+struct pitched_policy {
+  static_assert(
+      Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
+      "penstock: pitched<bytes> needs a power of two, up to 65536: what a device wants rows to begin "
+      "at, such as 256");
+};
 
 /// An option of `batch`: all shapes must be equal. The default.
 inline constexpr stack_policy stack{};
@@ -2070,6 +3277,16 @@ inline constexpr stack_policy stack{};
 inline constexpr pad_policy pad_to_longest{};
 /// An option of `batch`: values of any length, and their offsets.
 inline constexpr ragged_policy ragged{};
+
+/// An option of `batch`: all shapes must be equal and have three lengths, of which the last, the channels,
+/// comes first in the slot. The values are turned on their way to the slot, and the column is dense.
+inline constexpr channels_first_policy channels_first{};
+/// An option of `batch`: all shapes must be equal; rows, which are the elements along the last length, begin
+/// at multiples of `Alignment` bytes and of their elements' size, counted from the begin of a block's memory,
+/// which is at a multiple of 64. Several small batches may share a block: then only the first of them begins
+/// there, and the others begin where a row may. The gaps are zero.
+template <std::size_t Alignment>
+inline constexpr pitched_policy<Alignment> pitched{};
 
 /// A policy for one field: `batch(64, collate<"txt">(ragged))`.
 template <class Name, class Policy>
@@ -2091,6 +3308,34 @@ template <>
 inline constexpr bool is_policy<pad_policy> = true;
 template <>
 inline constexpr bool is_policy<ragged_policy> = true;
+template <>
+inline constexpr bool is_policy<channels_first_policy> = true;
+template <std::size_t Alignment>
+inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
+
+/// Whether a column of this policy has gaps.
+template <class Policy>
+inline constexpr bool has_gaps = false;
+template <std::size_t Alignment>
+inline constexpr bool has_gaps<pitched_policy<Alignment>> = true;
+/// The multiple at which its rows begin, in bytes.
+template <class Policy>
+inline constexpr std::size_t pitch_of = 0;
+template <std::size_t Alignment>
+inline constexpr std::size_t pitch_of<pitched_policy<Alignment>> = Alignment;
+/// Whether values lie in their slots in another way than row-major and dense.
+template <class Policy>
+inline constexpr bool arranges = has_gaps<Policy> || std::is_same_v<Policy, channels_first_policy>;
+/// Whether values of equal shapes have one more length in front together.
+template <class Policy>
+inline constexpr bool stacks = arranges<Policy> || std::is_same_v<Policy, stack_policy>;
+/// Whether values of this rank can lie so; of -1 only the run knows it.
+template <class Policy>
+[[nodiscard]] constexpr bool takes_rank(int rank) noexcept {
+  if constexpr (has_gaps<Policy>) return rank != 0;
+  if constexpr (arranges<Policy>) return rank == 3 || rank == -1;
+  return true;
+}
 
 template <class Name, class... Policies>
 struct own_policy {
@@ -2169,243 +3414,6 @@ class fingerprint {
 
   std::uint64_t state_ = 0x70656e73746f636bu;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/flat_json.hpp
-
-/// JSON as far as this library writes it: states, ledgers, timelines. One function quotes, one class reads.
-namespace penstock::inline v0_1 {
-
-/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
-/// bytes.
-/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
-[[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
-
-namespace detail {
-
-/// A text with U+FFFD for each byte that is no UTF-8: what a reader gets back of `json_quoted`.
-[[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
-
-/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
-[[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
-
-/// A strict reader of JSON whose names come in a known order, blanks between tokens aside. It reads what this
-/// library writes: of escapes \", \\, \u00XX for characters below 128, and \ufffd.
-///
-/// All else is an error with its offset: "<what>: expected <that>".
-class json_reader {
- public:
-  /// How errors call what is read; `stage` may be empty.
-  struct subject {
-    errc code;
-    std::string_view what, stage;
-  };
-  json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
-
-  /// Where the next token begins.
-  [[nodiscard]] std::size_t at() noexcept;
-  /// Whether the text ended where more was expected: it may have been cut.
-  [[nodiscard]] bool was_cut() const noexcept { return cut_; }
-
-  void expect(char c);
-  /// A name and the colon behind it.
-  void name(std::string_view wanted);
-  /// Reads the name and its colon if that name comes next; else reads nothing.
-  [[nodiscard]] bool optional_name(std::string_view wanted);
-  /// Reads a comma, the name and its colon if they come next; else reads nothing.
-  [[nodiscard]] bool next_name(std::string_view wanted);
-  [[nodiscard]] std::string string();
-  [[nodiscard]] std::uint64_t number();
-  /// A number that is written as a string, so that no reader rounds it.
-  [[nodiscard]] std::uint64_t quoted_number();
-  /// An array, whose elements `read_one` reads.
-  template <class Read>
-  void list(Read read_one) {
-    expect('[');
-    if (!is_next(']')) {
-      read_one();
-      while (!is_next(']')) {
-        expect(',');
-        read_one();
-      }
-    }
-    expect(']');
-  }
-  void end(std::string_view called);
-  [[noreturn]] void fail(std::string_view wanted, std::size_t offset) const;
-
- private:
-  [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
-  /// Fails at the place of the next character; where there is none, the text was cut.
-  [[noreturn]] void fail_here(std::string_view wanted);
-  void append_character(std::string& value);
-
-  std::string_view text_;
-  subject of_;
-  std::size_t at_ = 0;
-  bool cut_ = false;
-};
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/flat_json.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
-  std::string quoted = "\"";
-  while (!s.empty()) {
-    const auto byte = static_cast<unsigned char>(s.front());
-    const std::size_t length = detail::utf8_length(s);
-    if (byte == '"' || byte == '\\')
-      quoted.append({'\\', s.front()});
-    else if (byte < 0x20 || byte == 0x7f)
-      detail::append(quoted, {"\\u00", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
-    else
-      quoted += length == 0 ? std::string_view("\\ufffd") : s.substr(0, length);
-    s.remove_prefix(length == 0 ? 1 : length);
-  }
-  return quoted + '"';
-}
-
-namespace detail {
-
-PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
-  std::string clean;
-  while (!s.empty()) {
-    const std::size_t length = utf8_length(s);
-    clean += length == 0 ? std::string_view("\xef\xbf\xbd") : s.substr(0, length);
-    s.remove_prefix(length == 0 ? 1 : length);
-  }
-  return clean;
-}
-
-PENSTOCK_INLINE std::size_t utf8_length(std::string_view s) noexcept {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef)
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (first >= 0xf0 && first <= 0xf4)
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3)
-               ? 4
-               : 0;
-  return 0;
-}
-
-PENSTOCK_INLINE std::size_t json_reader::at() noexcept {
-  while (at_ < text_.size() &&
-         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
-    ++at_;
-  return at_;
-}
-PENSTOCK_INLINE void json_reader::expect(char c) {
-  if (!is_next(c)) fail_here(text({"'", c, "'"}));
-  ++at_;
-}
-PENSTOCK_INLINE void json_reader::name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (string() != wanted) fail(text({"the name \"", wanted, '"'}), begin);
-  expect(':');
-}
-PENSTOCK_INLINE bool json_reader::optional_name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (is_next('"') && string() == wanted) {
-    expect(':');
-    return true;
-  }
-  at_ = begin;
-  return false;
-}
-PENSTOCK_INLINE bool json_reader::next_name(std::string_view wanted) {
-  const std::size_t begin = at();
-  if (begin == text_.size()) fail_here("','");
-  if (!is_next(',')) return false;
-  ++at_;
-  if (at() == text_.size()) fail_here("a name");
-  if (optional_name(wanted)) return true;
-  at_ = begin;
-  return false;
-}
-PENSTOCK_INLINE std::string json_reader::string() {
-  expect('"');
-  std::string value;
-  while (at_ < text_.size() && text_[at_] != '"') append_character(value);
-  if (at_ == text_.size()) fail_here("'\"'");
-  ++at_;
-  return value;
-}
-PENSTOCK_INLINE void json_reader::append_character(std::string& value) {
-  constexpr std::string_view wanted = "a character, or \\\", \\\\, \\u00XX or \\ufffd";
-  const std::string_view rest = text_.substr(at_);
-  std::size_t length = utf8_length(rest);
-  if (rest.front() == '\\') {
-    const std::string_view code = rest.substr(1, 5);
-    unsigned character = 0;
-    if (code.starts_with('"') || code.starts_with('\\')) {
-      value += code.front();
-      length = 2;
-    } else if (code == "ufffd") {
-      value += "\xef\xbf\xbd";
-      length = 6;
-    } else if (code.size() == 5 && code.starts_with("u00") &&
-               std::from_chars(code.data() + 3, code.data() + 5, character, 16).ptr == code.data() + 5 &&
-               character < 0x80) {
-      value += static_cast<char>(character);
-      length = 6;
-    } else {
-      cut_ = code.size() < 5;
-      fail(wanted, at_);
-    }
-  } else if (length == 0 || static_cast<unsigned char>(rest.front()) < 0x20) {
-    const auto first = static_cast<unsigned char>(rest.front());
-    const std::size_t whole = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    cut_ = rest.size() < whole;
-    for (const char c : rest.substr(1)) cut_ = cut_ && (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-    fail(wanted, at_);
-  } else {
-    value += rest.substr(0, length);
-  }
-  at_ += length;
-}
-PENSTOCK_INLINE std::uint64_t json_reader::number() {
-  std::uint64_t value = 0;
-  const char* const begin = text_.data() + at();
-  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
-  if (problem != std::errc()) fail_here("a number of 64 bits");
-  at_ += static_cast<std::size_t>(end - begin);
-  if (at_ == text_.size()) fail_here("what is behind a number");
-  return value;
-}
-PENSTOCK_INLINE std::uint64_t json_reader::quoted_number() {
-  expect('"');
-  std::uint64_t value = 0;
-  const char* const begin = text_.data() + at_;
-  const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), value);
-  if (problem != std::errc() || end == text_.data() + text_.size() || *end != '"')
-    fail("a number of 64 bits as a string", at_);
-  at_ += static_cast<std::size_t>(end - begin) + 1;
-  return value;
-}
-PENSTOCK_INLINE void json_reader::end(std::string_view called) {
-  if (at() != text_.size()) fail(called, at_);
-}
-PENSTOCK_INLINE void json_reader::fail_here(std::string_view wanted) {
-  cut_ = at() == text_.size();
-  fail(wanted, at_);
-}
-PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offset) const {
-  throw error(of_.code, {of_.what, ": expected ", wanted}).in_stage(of_.stage).at_offset(offset);
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -2518,10 +3526,24 @@ struct run_options {
   std::optional<unsigned> workers;
   /// bytes of batches and read-ahead; unset: no bound but the depth
   std::optional<std::uint64_t> memory;
-  std::optional<std::size_t> depth;    ///< batches in flight, those held by the consumer included
-  std::uint64_t ahead = 0;             ///< samples whose bytes are asked for before their turn
-  std::optional<std::uint64_t> seed;   ///< of random stages; unset: that of the first shuffle, else 0
-  std::uint64_t watchdog_ms = 30'000;  ///< says so after this long without a batch; 0: never
+  std::optional<std::size_t> depth;  ///< batches in flight, those held by the consumer included
+  /// samples whose bytes are asked for before their turn; unset: none, or what a storage with latency needs
+  std::optional<std::uint64_t> ahead;
+  std::optional<std::uint64_t> ahead_bytes;  ///< the same in bytes, which are then held at most
+  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
+  std::uint64_t watchdog_ms = 30'000;        ///< says so after this long without a batch; 0: never
+};
+
+/// Limits of a run that can move while it works, for `run.adjust`: what is not given stays as it is. None of
+/// them changes the sequence. A run without threads has neither workers nor a depth.
+struct run_limits {
+  /// threads that work; the others rest
+  std::optional<std::int64_t> workers{};
+  /// batches in flight, in whole blocks where a block holds several; behind `filter`, over forward sources
+  /// and in loops without `batch`: chunks of samples in flight
+  std::optional<std::int64_t> depth{};
+  /// samples whose bytes are asked for before their turn; 0: none
+  std::optional<std::int64_t> ahead{};
 };
 
 }  // namespace penstock::inline v0_1
@@ -2587,12 +3609,16 @@ template <class... Ts>
 }
 
 template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...>&& a, pack<Bs...>&& b) {
   return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
     return pack<As..., Bs...>{
         {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
          pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
   }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(const pack<As...>& a, pack<Bs...>&& b) {
+  return join(pack<As...>(a), std::move(b));
 }
 
 }  // namespace detail
@@ -2613,6 +3639,7 @@ struct order_tag {};       ///< which positions come next, by arithmetic: `make(
 struct cursor_tag {};      ///< which positions come next, by a cursor with a state (`shuffle_buffer`)
 struct shard_tag {};       ///< records the world
 struct batch_tag {};       ///< cuts batches and collates
+struct batch_map_tag {};   ///< does something with whole batches: `function`, see `map_batch`
 struct device_tag {};      ///< where batches end up
 struct annotation_tag {};  ///< how to run; changes nothing in the sequence
 struct steps_tag {};       ///< fixes the number of batches of an epoch
@@ -2681,6 +3708,15 @@ concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
 template <class T>
 concept sized_part = part<T> && requires(const T& s) { s.size(); };
 
+/// A source whose samples have other numbers in other epochs: `static constexpr bool renumbers = true`.
+template <class T>
+concept renumbering_part = part<T> && requires { requires T::renumbers; };
+
+/// A source or stage that gives other samples, or others first, in other epochs: `static constexpr bool
+/// varies_by_epoch = true`. A loop over a plan that has one is a mistake: see `plan::begin`.
+template <class T>
+concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
+
 /// A source that is read forward and can go to a place: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };
@@ -2690,6 +3726,12 @@ concept seekable_part = part<T> && requires { requires T::seekable; };
 template <class T>
 concept forward_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
+
+/// A stage that cuts batches of no fixed number of samples, so that epochs may have different numbers of
+/// steps: `static constexpr bool uneven_steps = true`.
+template <class T>
+concept uneven_batch =
+    part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
 
 /// An order stage that needs no size before it, only counts: `static constexpr bool counts_only = true`.
 template <class T>
@@ -2770,16 +3812,32 @@ consteval guarantee_set lost_by_itself(place where) {
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false, bad_samples = false;
+       steps = false, bad_samples = false, uneven = false, renumbers = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
 
-template <class Element, chain_facts Facts>
+/// `Columns`: behind `batch`, its stage, or the views of what a `map_batch` has returned.
+template <class Element, chain_facts Facts, class Columns = void>
 struct context {
   using element = Element;
+  using columns = Columns;
   static constexpr chain_facts facts = Facts;
+};
+
+/// What stands for the columns of batches behind a stage.
+template <class Stage, class Context>
+struct columns_behind {
+  using type = typename Context::columns;
+};
+template <part_of_kind<batch_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = Stage;
+};
+template <part_of_kind<batch_map_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = typename Stage::template columns_after<Context>;
 };
 
 /// What a source or stage loses since it is of its kind.
@@ -2804,6 +3862,7 @@ template <class Source>
 consteval chain_facts source_facts() {
   chain_facts f;
   f.forward = !sized_part<Source>;
+  f.renumbers = renumbering_part<Source>;
   f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
@@ -2816,6 +3875,7 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
+  if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
@@ -2831,8 +3891,8 @@ struct fold_context {
 };
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
-  using next =
-      context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
+  using next = context<typename output_of<Stage, typename Context::element>::type,
+                       facts_after<Stage>(Context::facts), typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
 
@@ -2871,12 +3931,27 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
   using mistake = typename blame_of<G, typename loser_of::part>::type;
 };
 
+/// Whether the source or a stage makes epochs differ: one that says so, or one that draws random numbers.
+template <class Context, class... Parts>
+struct varies : std::false_type {};
+template <class Context, class Part, class... Rest>
+struct varies<Context, Part, Rest...> {
+  static constexpr bool value = [] {
+    if constexpr (varying_part<Part> || drawing_stage<Part, typename Context::element>)
+      return true;
+    else if constexpr (part_of_kind<Part, source_tag>)
+      return varies<Context, Rest...>::value;
+    else
+      return varies<typename fold_context<Context, Part>::type, Rest...>::value;
+  }();
+};
+
 }  // namespace detail
 
 /// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread
 /// and no open file.
 ///
-/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan)` is one pass over epoch 0.
+/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan.epoch(e))` is one pass over epoch e.
 template <class Source, class... Stages>
 class plan {
  public:
@@ -2890,8 +3965,10 @@ class plan {
   constexpr explicit plan(Source source, pack<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
-  [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
-  [[nodiscard]] constexpr const stages_type& stages() const noexcept { return stages_; }
+  [[nodiscard]] constexpr const Source& source() const& noexcept { return source_; }
+  [[nodiscard]] constexpr Source&& source() && noexcept { return std::move(source_); }
+  [[nodiscard]] constexpr const stages_type& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr stages_type&& stages() && noexcept { return std::move(stages_); }
 
   /// Whether the chain still promises `g`.
   template <guarantee G>
@@ -2903,12 +3980,39 @@ class plan {
     return open_run(*this, std::forward<Options>(options)...);
   }
 
-  [[nodiscard]] auto begin() const { return begin_pass(*this); }
-  [[nodiscard]] auto end() const { return end_pass(*this); }
+  /// One pass over an epoch, in a run of its own: `for (auto&& b : loader.epoch(3))`.
+  [[nodiscard]] auto epoch(any_count number) const { return epoch_of(*this, number.of("epoch")); }
+
+  /// Whether every epoch gives the same elements in the same order.
+  static constexpr bool same_every_epoch =
+      !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
+
+  /// A pass over epoch 0, where all epochs are the same. Its type is known without its body, so that a look
+  /// whether a plan is a range is no mistake yet.
+  template <class Self = plan>
+  [[nodiscard]] auto begin() const -> decltype(epoch_of(std::declval<const Self&>(), 0).begin()) {
+    static_assert(
+        Self::same_every_epoch,
+        "penstock: the epochs of this plan differ, and a loop over it would give epoch 0 every time; write "
+        "auto run = loader.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or "
+        "loader.epoch(e) for one pass");
+    return epoch_of(*this, 0).begin();
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
  private:
   Source source_;
   [[no_unique_address]] stages_type stages_;
+};
+
+/// A source that opens as the plan of it alone does: `from(samples).open()`. The base of a source.
+template <class Source>
+struct opens_as_plan {
+  /// Gives a run, as `plan::open` does.
+  template <class... Options>
+  [[nodiscard]] auto open(Options&&... options) const {
+    return plan<Source>(static_cast<const Source&>(*this)).open(std::forward<Options>(options)...);
+  }
 };
 
 /// Stages joined without a source: a piece to be put into several plans.
@@ -2917,7 +4021,8 @@ class segment {
  public:
   using penstock_part = segment_tag;
   constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
+  [[nodiscard]] constexpr const pack<Stages...>& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr pack<Stages...>&& stages() && noexcept { return std::move(stages_); }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;
@@ -2953,13 +4058,21 @@ namespace penstock::inline v0_1 {
 /// over it.
 struct ill_formed {
   using penstock_part = poison_tag;
+  /// In the place of a view of a batch.
+  struct view : std::span<int> {
+    [[nodiscard]] std::span<int> flat() const { return *this; }
+    template <class... Is>
+    [[nodiscard]] int& operator()(Is...) const {
+      return *data();
+    }
+  };
   /// In the place of a batch; and, in a loop without batches, of a number.
   struct batch {
     [[nodiscard]] std::size_t size() const { return 0; }
     [[nodiscard]] std::size_t valid_size() const { return 0; }
     [[nodiscard]] int* begin() const { return nullptr; }
     [[nodiscard]] int* end() const { return nullptr; }
-    [[nodiscard]] std::span<int> values() const { return {}; }
+    [[nodiscard]] view values() const { return {}; }
     operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
   };
   struct epoch_range {
@@ -2986,11 +4099,11 @@ struct ill_formed {
 };
 
 template <fixed_string Name>
-[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};
 }
 template <std::size_t I>
-[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};
 }
 
@@ -3019,6 +4132,8 @@ consteval auto diagnose_stage() {
     return mistakes::order_after_decider{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
+  } else if constexpr (f.uneven && (order || part_of_kind<Stage, steps_tag>)) {
+    return mistakes::order_after_uneven_steps{};
   } else if constexpr (diagnosing_stage<Stage, Context>) {
     return Stage::template diagnose<Context>();
   } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
@@ -3082,6 +4197,13 @@ struct diagnose_tuple;
 template <class L, class... Stages>
 struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
+/// A source as it was written before sources were connected.
+template <class T>
+concept source_with_open =
+    part_of_kind<T, source_tag> &&
+    !std::derived_from<std::remove_cvref_t<T>, opens_as_plan<std::remove_cvref_t<T>>> &&
+    requires(const T& s) { s.open(); };
+
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
@@ -3095,6 +4217,8 @@ consteval auto diagnose() {
     return mistakes::two_sources{};
   else if constexpr (begun<R>)
     return mistakes::no_source{};
+  else if constexpr (source_with_open<L>)
+    return mistakes::source_with_open{};
   else if constexpr (begun<L>)
     return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
@@ -3179,8 +4303,10 @@ template <class Left, class Right>
       say::mistake::template explain<typename say::shown>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
-                                                           detail::stages_tuple(std::forward<Right>(right))));
+      auto&& source = std::forward<Left>(left).source();
+      return detail::make_plan(
+          std::forward<decltype(source)>(source),
+          detail::join(std::forward<Left>(left).stages(), detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));
@@ -3218,6 +4344,63 @@ auto segment<Stages...>::open(Options&&...) const {
   mistakes::no_source::explain<pack<Options...>>();
   return ill_formed{};
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/projection.hpp
+
+/// What a plan tells its source before anything is opened: which fields of a sample it uses.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class... Names>
+inline constexpr std::array<std::string_view, sizeof...(Names)> listed_names{Names::value...};
+}  // namespace detail
+
+/// The fields of a sample that are used: all of them, or some by name.
+///
+/// A source is given one when it is connected (see source/concepts.hpp), and may leave alone the fields that
+/// are not used. Saying that more is used than is used costs time and is never wrong.
+/// A copy is a few words; the names are not copied, and those of types live as long as the program.
+///
+///     constexpr auto used = projection::of<"jpg", "cls">();
+///     static_assert(used.uses("cls") && !used.uses("json"));
+class projection {
+ public:
+  /// Everything is used, or it is not known what.
+  constexpr projection() noexcept = default;
+  /// These fields alone. The names must live as long as the projection and its copies.
+  constexpr explicit projection(std::span<const std::string_view> names) noexcept
+      : names_(names), everything_(false) {}
+  /// These fields alone: `projection::of<"jpg", "cls">()`.
+  template <fixed_string... Names>
+  [[nodiscard]] static constexpr projection of() noexcept {
+    return projection(std::span<const std::string_view>(detail::listed_names<name_of<Names>...>));
+  }
+  /// No field is used: samples are only counted, or told apart by their keys.
+  [[nodiscard]] static constexpr projection none() noexcept { return projection::of<>(); }
+
+  [[nodiscard]] constexpr bool everything() const noexcept { return everything_; }
+  [[nodiscard]] constexpr bool nothing() const noexcept { return !everything_ && names_.empty(); }
+  [[nodiscard]] constexpr bool uses(std::string_view name) const noexcept {
+    for (const std::string_view one : names_)
+      if (one == name) return true;
+    return everything_;
+  }
+  /// The fields that are used, where not all are.
+  [[nodiscard]] constexpr std::span<const std::string_view> names() const noexcept { return names_; }
+
+ private:
+  std::span<const std::string_view> names_;
+  bool everything_ = true;
+};
+
+/// A value stage that uses some fields of its element and hands on nothing else of it: `template <class
+/// Element> static constexpr projection uses()`. Any other value stage is taken to use everything.
+template <class T, class Element>
+concept projecting_stage = value_stage<T> && requires {
+  { T::template uses<Element>() } -> std::same_as<projection>;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -3278,6 +4461,10 @@ struct stored<V> {
 };
 template <class T>
 struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T>
+struct stored<tensor_part<T>> : stored<tensor_view<T>> {};
+template <class T>
+struct stored<strided_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class T, std::size_t N>
 struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class V>
@@ -3299,7 +4486,126 @@ struct stored<V> {
 template <class V>
 inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
 
+namespace detail {
+
+/// How many lengths the shape of a value has; -1 where its type does not tell.
+template <class V>
+inline constexpr int value_rank = [] {
+  if constexpr (static_array_expression<V>)
+    return static_cast<int>(V::static_shape.rank());
+  else if constexpr (shape_class_of<V> == shape_class::fixed)
+    return stored<V>::scalar ? 0 : 1;
+  else
+    return requires(const V& v) { v.shape(); } ? -1 : 1;
+}();
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/core/uneven_views.hpp
+
+/// Views of a batch's values whose samples differ in length. `const T` where values may only be read: a batch
+/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets views that may write.
+namespace penstock::inline v0_1 {
+
+/// Values of different lengths, one sample's after another's: a range of spans, one a sample.
+template <class T>
+class basic_ragged_view {
+ public:
+  /// Gives a `std::span<T>`, the values of a sample.
+  using iterator = detail::index_iterator<basic_ragged_view>;
+
+  basic_ragged_view() = default;
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_ragged_view(const basic_ragged_view<U>& other) noexcept
+      : values_(other.values_), offsets_(other.offsets_), shapes_(other.shapes_), size_(other.size_) {}
+  basic_ragged_view(T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
+      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
+  [[nodiscard]] std::span<T> values() const noexcept {
+    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
+  }
+  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
+  /// The values of sample i.
+  [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
+    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
+
+ private:
+  template <class U>
+  friend class basic_ragged_view;
+
+  T* values_ = nullptr;
+  const std::uint64_t* offsets_ = nullptr;
+  const extents* shapes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Arrays padded with zeros to the longest along their first length: a range of spans, one a sample, without
+/// the padding.
+template <class T>
+class basic_padded_view {
+ public:
+  /// Gives a `std::span<T>`, the values of a sample.
+  using iterator = detail::index_iterator<basic_padded_view>;
+
+  basic_padded_view() = default;
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_padded_view(const basic_padded_view<U>& other) noexcept
+      : values_(other.values_), lengths_(other.lengths_), mask_(other.mask_) {}
+  basic_padded_view(tensor_view<T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
+      : values_(values), lengths_(lengths), mask_(mask) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// (samples, longest, ...).
+  [[nodiscard]] const tensor_view<T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// How long each sample is along the padded length.
+  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
+  /// (samples, longest): 1 where there is a value, 0 where there is padding.
+  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
+    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
+  }
+  /// The values of sample i without its padding.
+  [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
+    const tensor_view<T> row = values_[i];
+    const std::uint64_t inner = row.shape().drop_front().elements();
+    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+  }
+
+ private:
+  template <class U>
+  friend class basic_padded_view;
+
+  tensor_view<T> values_;
+  const std::uint64_t* lengths_ = nullptr;
+  const std::uint8_t* mask_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;
 
 // ---- penstock/core/version.hpp
 
@@ -3333,6 +4639,8 @@ namespace penstock::inline v0_1 {
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
 ///   data(transfer&, i)                const void*: where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
+///   space                             optional constant: the `memory_space` that `allocate` gives, which the host can write;
+///                                     else it is `host`
 /// A session whose copies go on after `start` has two more:
 ///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
 ///                                     they are, if `start` was; a transfer that is destroyed waits by itself
@@ -3347,6 +4655,11 @@ concept device_session =
       { s.data(t, n) } -> std::convertible_to<const void*>;
       { S::copies } -> std::convertible_to<bool>;
     };
+
+/// A session whose copies may still read slots after `wait`, so that `reuse` must be called before they are
+/// written again.
+template <class S>
+concept reusing_session = requires(S& s, typename S::transfer& t) { s.reuse(t); };
 
 /// A value that is part of a plan; `connect()` makes the session that a run owns.
 template <class D>
@@ -3512,7 +4825,7 @@ class source_places {
   source_places(std::uint64_t dataset, std::uint64_t samples) noexcept
       : dataset_(dataset), samples_(samples) {}
   /// Position i is what `find(owner, i)` gives.
-  source_places(const source_places& before, look_up find, std::shared_ptr<const void> owner) noexcept
+  source_places(const source_places& before, look_up find, shared<const void> owner) noexcept
       : dataset_(before.dataset_), samples_(before.samples_), find_(find), owner_(std::move(owner)) {}
 
   [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
@@ -3526,7 +4839,7 @@ class source_places {
  private:
   std::uint64_t dataset_, samples_;
   look_up find_ = nullptr;
-  std::shared_ptr<const void> owner_;
+  shared<const void> owner_;
 };
 
 /// What an order stage sees of the stage before it.
@@ -3535,10 +4848,10 @@ struct order_input {
   std::uint64_t size = 0;
   /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then
   /// there is one shard.
-  std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
+  shared<const std::vector<std::uint64_t>> starts = nullptr;
   /// Which samples of the source these are. Null where it is not known, or another in every epoch. A stage
   /// that wants it says `static constexpr bool wants_places = true`.
-  std::shared_ptr<const source_places> places = nullptr;
+  shared<const source_places> places = nullptr;
 };
 
 /// A run of positions, both ends included, ordered by epoch and then by index.
@@ -4325,8 +5638,8 @@ PENSTOCK_INLINE world world::from_environment(const world_options& options) {
 // ---- penstock/source/concepts.hpp
 
 /// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
-/// is large), it owns no thread and no open file. `open()` gives its *reader*, which a run owns and all its
-/// workers share.
+/// is large), it owns no thread and no open file. It is *connected*: `connect()` gives its *reader*, which a
+/// run owns and all its workers share.
 namespace penstock::inline v0_1 {
 
 /// Stands for a sink when a concept asks whether something can be evaluated.
@@ -4335,12 +5648,34 @@ struct any_sink {
   void operator()(T&&) const {}
 };
 
+/// A source that is told what is used of its samples: `connect(projection)` gives its reader, which may leave
+/// alone all other fields. It still hands on every sample, at the same place and with the same key.
+template <class S>
+concept projecting_source = requires(const S& s, const projection& used) {
+  { s.connect(used) } -> std::same_as<typename S::reader>;
+};
+/// A source that gives its reader: by `connect(projection)`, or by `connect()` where a sample has no parts
+/// that could be left alone.
+template <class S>
+concept connected_source = projecting_source<S> || requires(const S& s) {
+  { s.connect() } -> std::same_as<typename S::reader>;
+};
+
+/// Connects a source, and tells it which fields of its samples are used, where it is one that is told.
+template <connected_source Source>
+[[nodiscard]] typename Source::reader connect_source(const Source& s, const projection& used = {}) {
+  if constexpr (projecting_source<Source>)
+    return s.connect(used);
+  else
+    return s.connect();
+}
+
 /// A source of which any sample may be evaluated, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
 /// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
 /// What a reader may have besides is marked; where the sample at an index is another one in another epoch
-/// (`mix`), `key` and `will_need` take the whole position.
+/// (`mix`), `key`, `ranges` and `will_need` take the whole position.
 ///
 ///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
 ///   size()                        samples per epoch
@@ -4350,36 +5685,51 @@ struct any_sink {
 ///   fingerprint()                 changes when the dataset changes
 ///   sequence_fingerprint()        optional: of what determines an order of its own; `fingerprint` is of the data
 ///   sequence_text()               optional: the same in words, for messages
-///   open() -> reader              what a run reads from
+///   random_fingerprint()          optional: of what draws random numbers within it; 0 where nothing does
+///   connect() -> reader           what a run reads from; or connect(projection), see `projecting_source`
 ///   reader::worker                what one worker keeps; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
 ///   reader.key(index)             optional: the sample's key, a std::string
-///   reader.will_need(index)       optional: a hint that the sample is read soon; never throws; may take a
-///                                 `reader::scout&`, what one thread keeps between hints
+///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes that the
+///                                 sample will be read from, of the fields that are used; may take a `reader::scout&`
+///                                 before the sink: what one thread keeps between calls
+///   reader.get_ready(positions)   optional: opens what `ranges` of these samples need, several things at once; not called
+///                                 where `reader.is_ready()`: all is open
+///   reader::worker.fetched        optional, a `const fetched_sample*`: where a worker looks for those bytes before it
+///                                 reads them; without it, `ranges` are hints to the session
+///   reader::takes_fetched         optional: false where the worker has that pointer in vain, as in a mix of sources in memory
+///   reader::has_latency           optional: true where a run should fetch ahead without being asked
+///   reader.will_need(index)       optional, where there are no ranges: a hint that the sample is read soon; never
+///                                 throws; may take a `reader::scout&`
 ///   reader.bytes_per_sample()     optional: mean payload, for the choice of grains
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
+    connected_source<S> &&
     requires(const S& s, position p, typename S::reader::worker& w, const typename S::reader& r) {
       typename S::element;
       { s.size() } -> std::same_as<std::uint64_t>;
-      { s.starts() } -> std::same_as<std::shared_ptr<const std::vector<std::uint64_t>>>;
+      { s.starts() } -> std::convertible_to<shared<const std::vector<std::uint64_t>>>;
       { s.describe() } -> std::convertible_to<std::string>;
       { s.fingerprint() } -> std::same_as<std::uint64_t>;
       { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
       r.evaluate(p, w, any_sink{});
     };
 
 /// A source whose number i is another sample in another epoch, or depends on more than the data: it says
 /// `static constexpr bool renumbers = true`.
 template <class S>
-concept renumbering_source = requires { requires S::renumbers; };
+concept renumbering_source = renumbering_part<S>;
 
 /// A source with an order of its own: `sequence_fingerprint()`.
 template <class S>
 concept ordered_source = requires(const S& s) {
   { s.sequence_fingerprint() } -> std::same_as<std::uint64_t>;
+};
+/// A source within which random numbers may be drawn: `random_fingerprint()`.
+template <class S>
+concept randomised_source = requires(const S& s) {
+  { s.random_fingerprint() } -> std::same_as<std::uint64_t>;
 };
 /// A source that says its order in words: `sequence_text()`.
 template <class S>
@@ -4391,7 +5741,7 @@ concept ordered_source_in_words = ordered_source<S> && requires(const S& s) {
 /// can be resumed.
 ///
 ///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   open() -> reader              what a run reads from
+///   connect() -> reader           what a run reads from; or connect(projection), see `projecting_source`
 ///   reader.next(element&)         false at the end of the epoch
 ///   reader.rewind(epoch)          back to the beginning, for another epoch; may throw
 ///   reader.mark() -> source_mark  where seekable: what was given of the shard at hand
@@ -4399,11 +5749,10 @@ concept ordered_source_in_words = ordered_source<S> && requires(const S& s) {
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&
-    requires(const S& s, typename S::reader& r, typename S::element& e) {
+    connected_source<S> && requires(const S& s, typename S::reader& r, typename S::element& e) {
       { s.describe() } -> std::convertible_to<std::string>;
       { s.fingerprint() } -> std::same_as<std::uint64_t>;
       { S::source_name } -> std::convertible_to<std::string_view>;
-      { s.open() } -> std::same_as<typename S::reader>;
       { r.next(e) } -> std::same_as<bool>;
       r.rewind(std::uint64_t{});
     };
@@ -4492,6 +5841,29 @@ concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.finge
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
+/// A stage that draws random numbers where it stands, and moves the streams of those behind it.
+template <class Stage, class Context>
+concept random_stage = drawing_stage<Stage, typename Context::element> ||
+                       requires { requires Stage::template draws_in<Context>; };
+
+/// Calls f<draws>(stage) for each stage.
+template <class Context, class F>
+void each_stage(const F&) {}
+template <class Context, class F, class Stage, class... Rest>
+void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
+  f.template operator()<random_stage<Stage, Context>>(stage);
+  each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
+}
+
+/// The key of a random stage, or 0.
+template <class Stage>
+std::uint64_t stream_address_of(const Stage& stage) {
+  if constexpr (requires { stage.stream_address(); })
+    return stage.stream_address();
+  else
+    return 0;
+}
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -4515,6 +5887,8 @@ struct plan_parts {
   static constexpr bool forward = facts.forward;
   static constexpr bool batched = facts.batched;
   static constexpr bool decided = facts.decided;
+  /// Whether something is done with whole batches, behind `batch`.
+  static constexpr bool maps_batches = in::template has<batch_map_tag>;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
   /// Whether a bad sample may leave a hole, or another one in its place.
@@ -4602,12 +5976,31 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
     h.add("bad_samples", parts::replaces);
-  if constexpr (in::template has<batch_tag>)
+  if constexpr (in::template has<batch_tag> && !parts::facts.uneven)
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
 }
 
-/// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
+/// A fingerprint of the stages that draw random numbers, in number and keys; 0 where none does. Which samples
+/// are delivered does not depend on it.
+template <class Plan>
+std::uint64_t random_fingerprint(const Plan& p) {
+  class fingerprint h;
+  const std::uint64_t none = h.value();
+  if constexpr (randomised_source<typename Plan::source_type>)
+    if (const std::uint64_t inner = p.source().random_fingerprint(); inner != 0) h.add("source", inner);
+  p.stages().apply([&](const auto&... stages) {
+    detail::each_stage<detail::context_of<typename Plan::source_type>>(
+        [&]<bool Draws, class Stage>(const Stage& stage) {
+          if constexpr (Draws) h.add(part_of_kind<Stage, batch_map_tag>, detail::stream_address_of(stage));
+        },
+        stages...);
+  });
+  return h.value() == none ? 0 : h.value();
+}
+
+/// Both fingerprints in words, for the message of a state that does not fit: the data, and each stage that
+/// counts.
 template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
@@ -4617,17 +6010,23 @@ std::vector<std::string> sequence_words(const Plan& p) {
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
     detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
-  const auto one = [&]<class Stage>(const Stage& stage) {
+  const auto one = [&]<bool Draws, class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
       if (deals_early) detail::add_text(words, "shard");
-    } else if constexpr (part_of_kind<Stage, batch_tag>) {
+    } else if constexpr (part_of_kind<Stage, batch_tag> && !uneven_batch<Stage>) {
       detail::add_text(words, detail::text({"batch of ", stage.global_size(world_of(p).size),
                                             " in all, tail ", to_string(stage.at_end)}));
+    } else if constexpr (Draws) {
+      const std::uint64_t key = detail::stream_address_of(stage);
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage)) + " with random numbers" +
+                                  (key == 0 ? std::string() : " of key " + std::to_string(key)));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
   };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  p.stages().apply([&](const auto&... stages) {
+    detail::each_stage<detail::context_of<typename Plan::source_type>>(one, stages...);
+  });
   detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }
@@ -4666,6 +6065,611 @@ PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/evaluation/projection.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class Element>
+constexpr projection first_uses(const pack<>*, const projection& behind) {
+  return behind;
+}
+template <class Element, class Stage, class... Rest>
+constexpr projection first_uses(const pack<Stage, Rest...>*, const projection& behind) {
+  if constexpr (projecting_stage<Stage, Element>)
+    return Stage::template uses<Element>();
+  else if constexpr (value_stage<Stage>)
+    return {};
+  else
+    return first_uses<Element>(static_cast<const pack<Rest...>*>(nullptr), behind);
+}
+
+}  // namespace detail
+
+/// Which fields of its source's samples a plan uses: its type tells.
+///
+/// The first value stage decides: `fields<"jpg", "cls">` and `decode<field<"jpg", jpeg>>` of an open sample
+/// use what they name, any other stage everything. Where no stage looks at the sample, what is used of the
+/// plan's samples counts, which is everything but for a plan that is joined.
+template <class Plan>
+[[nodiscard]] constexpr projection projection_of(const projection& behind = {}) {
+  return detail::first_uses<typename Plan::source_type::element>(
+      static_cast<const typename Plan::stages_type*>(nullptr), behind);
+}
+
+/// Connects the source of a plan, and tells it what the plan uses.
+template <class Plan>
+[[nodiscard]] auto connect_source_of(const Plan& p, const projection& behind = {}) {
+  return connect_source(p.source(), projection_of<Plan>(behind));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/concepts.hpp
+
+/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
+/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
+/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
+namespace penstock::inline v0_1 {
+
+/// The number of an object in a session: the place of its name in `storage.names()`.
+using object_id = std::uint32_t;
+
+/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
+/// the ETag).
+struct object_signature {
+  std::uint64_t size = 0;
+  std::uint64_t stamp = 0;
+  friend auto operator<=>(const object_signature&, const object_signature&) = default;
+};
+
+/// One range of one object and where its bytes shall go.
+struct read_request {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  mutable_bytes into;     ///< must live until the read has ended
+  std::uint64_t tag = 0;  ///< handed back when it has
+};
+
+/// Is told that a read has ended: once for each request, from any thread, maybe before `read_many` returns.
+/// It should be quick, and must neither wait for other reads nor end the session.
+struct read_listener {
+  void* self = nullptr;
+  /// `error` is null where `into` is filled.
+  void (*done)(void* self, std::uint64_t tag, std::exception_ptr error) noexcept = nullptr;
+};
+
+/// What a run reads through. All members may be called from many threads at once.
+///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
+///   signature(id)                   its size and stamp
+///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
+///                                   that names object and offset
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   confirm(id)                     only where views may turn out to be no good; see `confirm`
+///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
+template <class S>
+concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
+  { s.size(id) } -> std::same_as<std::uint64_t>;
+  { s.signature(id) } -> std::same_as<object_signature>;
+  s.read(id, n, into);
+  s.will_need(id, n, n);
+  { S::views } -> std::convertible_to<bool>;
+};
+
+/// A session that can read many ranges at once, while the threads that asked do other work.
+///   read_many(requests, listener)   begins all the reads, in any order, and returns without waiting for them. It throws
+///                                   nothing: what is wrong with a request is told as `read` would throw it, and so is a
+///                                   request that could not begin. The span need not outlive the call. Called by one
+///                                   thread at a time, while others call the other members
+///   cancel()                        the reads that were begun end as soon as they can; those that did not happen are told as
+///                                   errc::stopped. The session can be used further. Its end cancels too, and waits until the
+///                                   last read has been told
+template <class S>
+concept background_session =
+    storage_session<S> && requires(S& s, std::span<const read_request> requests, read_listener listener) {
+      s.read_many(requests, listener);
+      { s.cancel() } noexcept;
+    };
+
+/// A session whose reads take so long that they are worth beginning early: it says
+/// `static constexpr bool has_latency = true`.
+template <class S>
+concept latent_session = storage_session<S> && requires { requires bool(S::has_latency); };
+
+/// A session that knows when an object's bytes are in memory already, so that fetching them ahead would only
+/// be one more copy: `file`.
+///   warm(id)                        whether they are, or seem to be; looks now and then, and otherwise costs next to nothing
+template <class S>
+concept warming_session = storage_session<S> && requires(S& s, object_id id) {
+  { s.warm(id) } -> std::same_as<bool>;
+};
+
+/// A session that can show bytes in place: mapped files, memory.
+template <class S>
+concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
+  { s.view(id, n, n) } -> std::same_as<bytes_view>;
+};
+
+/// A session that can show some of its objects in place, as it turns out while it is used: `file`.
+///   shows(id)                       whether `view(id, offset, size)` may be called; once true it stays so
+///   view(id, offset, size)          bytes that live as long as the session
+///   confirm(id)                     when they have been used; see `confirm`
+template <class S>
+concept partly_viewing_session =
+    storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
+      { s.shows(id) } -> std::same_as<bool>;
+      { s.view(id, n, n) } -> std::same_as<bytes_view>;
+      s.confirm(id);
+    };
+
+/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
+/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
+/// has been used, and also when using it failed, since bytes that were lost are the better reason.
+template <storage_session S>
+void confirm(const S& session, object_id id) {
+  if constexpr (requires { session.confirm(id); }) session.confirm(id);
+}
+
+/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
+///   names()      the objects, in order; brace patterns are expanded
+///   connect()    a session for them
+template <class S>
+concept storage = std::copy_constructible<S> && requires(const S& s) {
+  typename S::session;
+  requires storage_session<typename S::session>;
+  { s.names() } -> std::convertible_to<std::span<const std::string>>;
+  { s.connect() } -> std::same_as<typename S::session>;
+};
+
+/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
+/// file beside it.
+template <class S>
+concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/fetched_part.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+struct stored_read;
+}
+
+/// A range of an object that was read for one sample ahead of its turn.
+struct fetched_part {
+  const void* session = nullptr;
+  std::uint64_t offset = 0, size = 0;  ///< in the object
+  const std::byte* bytes = nullptr;    ///< there once `from` has ended
+  detail::stored_read* from = nullptr;
+  object_id object = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/fetched.hpp
+
+namespace penstock::inline v0_1 {
+
+class range_store;
+
+/// What a worker holds of a `range_store`: the ranges that were fetched for the sample that it evaluates.
+///
+/// The engine names the turn, `fetched_sample::scope` holds it while the sample is evaluated, and readers ask
+/// for their bytes with `find` before they ask their session.
+/// Threads: one worker's.
+class fetched_sample {
+ public:
+  /// The store that workers take from; null: nothing is fetched.
+  void use(range_store* store) noexcept { store_ = store; }
+  /// The turn of the sample that is evaluated next.
+  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+
+  /// Bytes of an object of that session, if they were fetched for this sample; waits until they are there.
+  /// Empty where they were not, or could not be read: who reads them now gets the error at its place.
+  /// Throws errc::stopped when the run is stopped meanwhile.
+  /// In: the session itself, and a range in one of its objects. They live until the sample is evaluated.
+  [[nodiscard]] bytes_view find(const void* session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const {
+    return parts_.empty() ? bytes_view{} : look(session, object, offset, size);
+  }
+
+  /// Holds what was fetched for a sample as long as it lives.
+  class scope {
+   public:
+    explicit scope(fetched_sample& of) noexcept : of_(of) {
+      if (of.store_ != nullptr) of.take();
+    }
+    scope(const scope&) = delete;
+    scope& operator=(const scope&) = delete;
+    ~scope() {
+      if (!of_.parts_.empty()) of_.release();
+    }
+
+   private:
+    fetched_sample& of_;
+  };
+
+ private:
+  void take() noexcept;
+  void release() noexcept;
+  [[nodiscard]] bytes_view look(const void* session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const;
+
+  range_store* store_ = nullptr;
+  std::uint64_t turn_ = 0;
+  std::span<const fetched_part> parts_;
+};
+
+/// Where a worker finds what was fetched, if its session's bytes are fetched at all: those that are shown in
+/// place are not.
+template <class Session>
+struct fetch_link {
+  const fetched_sample* fetched = nullptr;
+  [[nodiscard]] bytes_view find(const Session& session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const {
+    return fetched == nullptr ? bytes_view{} : fetched->find(&session, object, offset, size);
+  }
+};
+template <viewing_session Session>
+struct fetch_link<Session> {
+  [[nodiscard]] static bytes_view find(const Session&, object_id, std::uint64_t, std::uint64_t) noexcept {
+    return {};
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/range_store.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// One read of a range store, and its bytes in the store.
+struct stored_read {
+  enum condition : std::uint32_t { loading, ready, failed };
+
+  std::byte* bytes = nullptr;
+  std::uint64_t end = 0;                // where the store's memory goes on behind it
+  std::atomic<std::uint32_t> users{0};  // samples that have a part in it, and its loading; 0: free
+  std::atomic<std::uint32_t> state{ready};
+};
+
+}  // namespace detail
+
+/// Bytes on the way from a storage to the samples that will use them: between one thread that fetches and the
+/// workers.
+///
+/// Samples have numbers here, their *turns*: the order in which they are used. The fetcher claims a turn,
+/// adds the parts of reads that its sample will use, and publishes it, in the order of turns; a worker takes
+/// each turn once, whether it was published or not. What a worker takes before that is its own to read, and
+/// the fetcher leaves it out. So every range is handed over once, and nobody waits for a read that has not
+/// begun.
+///
+/// The memory is a ring of a fixed number of bytes: reads are made room for in the order of their first use,
+/// and since every use is the last one, the oldest is the one to be used again. Turns that no worker took
+/// (of a block that failed) are let go when all workers are behind them, `passed`.
+///
+/// Cost: one atomic exchange for a turn and one decrement for each of its parts; nothing is allocated; a lock
+/// to wait, and once for each read that begins and ends.
+/// Threads: `take`, `wait`, `release`, `end` and `stop` may be called by any, `passed` and `halt` by the
+/// consumer, and all others belong to the fetcher.
+class range_store {
+ public:
+  using read = detail::stored_read;
+
+  /// Memory for `bytes`, and a place for each of `turns` samples at least, from the first that is not
+  /// `passed` to the last that is published.
+  range_store(std::uint64_t bytes, std::uint64_t turns);
+  range_store(const range_store&) = delete;
+  range_store& operator=(const range_store&) = delete;
+  /// No read may be loading; see `wait_for_reads`.
+  ~range_store();
+
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  /// Turns that have a place at once: at least as many as were asked for.
+  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+  /// The largest read that is made room for.
+  [[nodiscard]] std::uint64_t largest() const noexcept { return capacity_ / 4; }
+
+  /// Room for a read of so many bytes, at most `largest`, that `users` turns will use; null where there is
+  /// none now.
+  [[nodiscard]] read* reserve(std::uint64_t bytes, std::uint32_t users);
+  /// Waits until something was let go; false once the store was stopped or halted.
+  [[nodiscard]] bool wait_for_room();
+  /// Begins a turn: false where a worker has taken it already, or all are known to be behind it.
+  [[nodiscard]] bool claim(std::uint64_t turn);
+  /// Adds a part to a turn that is claimed; false where it has as many as it can have.
+  [[nodiscard]] bool add(std::uint64_t turn, const fetched_part& part);
+  /// Shows a turn to its worker; where that came before, lets its parts go.
+  void publish(std::uint64_t turn);
+  /// Whether a turn that is claimed and not published has a part in the oldest read. Then there is no room
+  /// until it is published.
+  [[nodiscard]] bool needs_oldest(std::uint64_t turn) noexcept;
+  /// So many reads are given to a storage; each will `end`.
+  void begin(std::uint64_t reads);
+  /// A read has ended; its bytes are there where `good`.
+  void end(read& one, bool good) noexcept;
+  /// Lets go of turns that no worker will take any more.
+  void sweep();
+  /// No worker will take a turn before this one.
+  void passed(std::uint64_t turn) noexcept;
+  /// The turn that was last said so.
+  [[nodiscard]] std::uint64_t passed() const noexcept { return passed_.load(std::memory_order_acquire); }
+  /// Lets go of all that wait but for `wait_for_reads`, until `clear`.
+  void halt() noexcept;
+  /// Waits until no read is loading.
+  void wait_for_reads();
+  /// Forgets all turns: they begin again at 0. No worker holds one, and no read is loading.
+  void clear();
+
+  /// Takes a turn: its parts, where it was published, else none. They are the worker's until it has let go
+  /// of each.
+  [[nodiscard]] std::span<const fetched_part> take(std::uint64_t turn) noexcept;
+  /// Waits until a part's read has ended; false where it failed. Throws errc::stopped where the store was
+  /// stopped or halted and the read has not ended.
+  [[nodiscard]] bool wait(const fetched_part& part);
+  /// Lets go of a use of a read.
+  void release(read& one) noexcept;
+  /// Ends all waiting but for reads, now and later.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::size_t most_parts = 4;
+  // What became of a turn. `there` alone owns parts: whoever exchanges it for something else lets them go.
+  enum condition : std::uint64_t { unseen, claimed, there, taken };
+  static constexpr std::uint64_t word(std::uint64_t turn, condition is) noexcept { return turn << 2 | is; }
+  static constexpr std::uint64_t turn_of(std::uint64_t word) noexcept { return word >> 2; }
+  static constexpr condition condition_of(std::uint64_t word) noexcept {
+    return static_cast<condition>(word & 3);
+  }
+
+  struct slot {
+    std::atomic<std::uint64_t> word{0};
+    std::uint32_t count = 0;
+    std::array<fetched_part, most_parts> parts{};
+  };
+
+  [[nodiscard]] slot& at(std::uint64_t turn) noexcept {
+    return slots_[static_cast<std::size_t>(turn & (turns_ - 1))];
+  }
+  [[nodiscard]] read& read_at(std::uint64_t number) noexcept {
+    return reads_[static_cast<std::size_t>(number & (2 * turns_ - 1))];
+  }
+  void let_go(const slot& of) noexcept;
+  void reclaim() noexcept;
+  void say_room() noexcept;
+
+  std::uint64_t capacity_, turns_;
+  buffer memory_;
+  detail::fixed_array<slot> slots_;
+  detail::fixed_array<read> reads_;                // a ring
+  std::uint64_t oldest_ = 0, next_ = 0;            // of `reads_`
+  std::uint64_t free_from_ = 0, reserved_to_ = 0;  // of the memory; both only grow
+  std::uint64_t swept_ = 0;
+  std::atomic<std::uint64_t> passed_{0};
+  std::atomic<bool> wants_room_{false};
+
+  std::mutex lock_;
+  std::condition_variable room_, ended_;
+  std::uint64_t loading_ = 0;
+  bool stopped_ = false, halted_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/range_store.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turns)
+    : capacity_(std::max<std::uint64_t>(bytes / 64, 4) * 64),
+      turns_(std::bit_ceil(std::max<std::uint64_t>(turns, 2))),
+      slots_(static_cast<std::size_t>(turns_)),
+      reads_(static_cast<std::size_t>(2 * turns_)) {
+  memory_.resize_for_overwrite(static_cast<std::size_t>(capacity_));
+}
+
+PENSTOCK_INLINE range_store::~range_store() = default;
+
+// Gives the memory of the oldest reads that nobody uses back to the ring.
+PENSTOCK_INLINE void range_store::reclaim() noexcept {
+  for (; oldest_ != next_; ++oldest_) {
+    const read& one = read_at(oldest_);
+    if (one.users.load(std::memory_order_seq_cst) != 0) return;
+    free_from_ = one.end;
+  }
+  free_from_ = reserved_to_;
+}
+
+PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users) {
+  reclaim();
+  const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
+  // A read lies in one piece: where it does not fit before the end of the memory, it begins at its beginning.
+  const std::uint64_t begin = place + room > capacity_ ? reserved_to_ + (capacity_ - place) : reserved_to_;
+  if (begin + room - free_from_ > capacity_ || next_ - oldest_ == 2 * turns_) return nullptr;
+  read& one = read_at(next_++);
+  one.bytes = memory_.data() + begin % capacity_;
+  one.end = reserved_to_ = begin + room;
+  one.state.store(read::loading, std::memory_order_relaxed);
+  one.users.store(users + 1, std::memory_order_relaxed);
+  return &one;
+}
+
+PENSTOCK_INLINE bool range_store::wait_for_room() {
+  std::unique_lock held(lock_);
+  wants_room_.store(true, std::memory_order_seq_cst);
+  room_.wait(held, [this] {
+    return stopped_ || halted_ || passed_.load(std::memory_order_seq_cst) > swept_ || oldest_ == next_ ||
+           read_at(oldest_).users.load(std::memory_order_seq_cst) == 0;
+  });
+  wants_room_.store(false, std::memory_order_relaxed);
+  return !stopped_ && !halted_;
+}
+
+PENSTOCK_INLINE void range_store::say_room() noexcept {
+  if (!wants_room_.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard guard(lock_);
+  room_.notify_one();
+}
+
+PENSTOCK_INLINE void range_store::let_go(const slot& of) noexcept {
+  for (std::uint32_t i = 0; i < of.count; ++i) release(*of.parts[i].from);
+}
+
+PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
+  if (turn < swept_) return false;
+  slot& here = at(turn);
+  std::uint64_t seen = here.word.load(std::memory_order_acquire);
+  do {
+    if (condition_of(seen) != unseen && turn_of(seen) >= turn) return false;
+  } while (!here.word.compare_exchange_weak(seen, word(turn, claimed), std::memory_order_acq_rel,
+                                            std::memory_order_acquire));
+  if (condition_of(seen) == there) let_go(here);
+  here.count = 0;
+  return true;
+}
+
+PENSTOCK_INLINE bool range_store::add(std::uint64_t turn, const fetched_part& part) {
+  slot& here = at(turn);
+  if (here.count == most_parts) return false;
+  here.parts[here.count++] = part;
+  return true;
+}
+
+PENSTOCK_INLINE void range_store::publish(std::uint64_t turn) {
+  slot& here = at(turn);
+  std::uint64_t expected = word(turn, claimed);
+  const condition now = turn < swept_ ? taken : there;  // nobody would sweep it once more
+  if (!here.word.compare_exchange_strong(expected, word(turn, now), std::memory_order_acq_rel,
+                                         std::memory_order_acquire) ||
+      now == taken)
+    let_go(here);
+}
+
+PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
+  const slot& here = at(turn);
+  return std::any_of(here.parts.begin(), here.parts.begin() + here.count,
+                     [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
+}
+
+PENSTOCK_INLINE void range_store::begin(std::uint64_t reads) {
+  const std::lock_guard guard(lock_);
+  loading_ += reads;
+}
+
+PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
+  one.state.store(good ? read::ready : read::failed, std::memory_order_release);
+  release(one);
+  const std::lock_guard guard(lock_);  // whoever waits for the last one may end the store behind this
+  --loading_;
+  ended_.notify_all();
+}
+
+PENSTOCK_INLINE void range_store::sweep() {
+  const std::uint64_t end = passed();
+  for (swept_ = std::max(swept_, end - std::min(end, turns_)); swept_ < end; ++swept_) {
+    slot& here = at(swept_);
+    std::uint64_t seen = here.word.load(std::memory_order_relaxed);
+    if (condition_of(seen) == there && turn_of(seen) <= swept_ &&
+        here.word.compare_exchange_strong(seen, word(turn_of(seen), taken), std::memory_order_acq_rel))
+      let_go(here);
+  }
+}
+
+PENSTOCK_INLINE void range_store::passed(std::uint64_t turn) noexcept {
+  passed_.store(turn, std::memory_order_seq_cst);
+  say_room();
+}
+
+PENSTOCK_INLINE void range_store::halt() noexcept {
+  const std::lock_guard guard(lock_);
+  halted_ = true;
+  room_.notify_all();
+  ended_.notify_all();
+}
+
+PENSTOCK_INLINE void range_store::wait_for_reads() {
+  std::unique_lock held(lock_);
+  ended_.wait(held, [this] { return loading_ == 0; });
+}
+
+PENSTOCK_INLINE void range_store::clear() {
+  for (std::uint64_t i = 0; i < turns_; ++i) at(i).word.store(0, std::memory_order_relaxed);
+  for (std::uint64_t i = 0; i < 2 * turns_; ++i) read_at(i).users.store(0, std::memory_order_relaxed);
+  oldest_ = next_ = free_from_ = reserved_to_ = swept_ = 0;
+  passed_.store(0, std::memory_order_release);
+  const std::lock_guard guard(lock_);
+  halted_ = false;
+}
+
+PENSTOCK_INLINE std::span<const fetched_part> range_store::take(std::uint64_t turn) noexcept {
+  slot& here = at(turn);
+  std::uint64_t seen = here.word.load(std::memory_order_acquire);
+  do {
+    if (condition_of(seen) != unseen && (turn_of(seen) > turn || seen == word(turn, taken))) return {};
+  } while (!here.word.compare_exchange_weak(seen, word(turn, taken), std::memory_order_acq_rel,
+                                            std::memory_order_acquire));
+  if (condition_of(seen) != there) return {};
+  if (turn_of(seen) == turn) return {here.parts.data(), here.count};
+  let_go(here);  // an older turn's, that nobody took
+  return {};
+}
+
+PENSTOCK_INLINE bool range_store::wait(const fetched_part& part) {
+  const auto& state = part.from->state;
+  std::uint32_t now = state.load(std::memory_order_acquire);
+  if (now == read::loading) {
+    std::unique_lock held(lock_);
+    ended_.wait(held, [&] {
+      now = state.load(std::memory_order_acquire);
+      return now != read::loading || stopped_ || halted_;
+    });
+    if (now == read::loading)
+      throw error(errc::stopped, "the run was stopped, or began again, while bytes were on their way");
+  }
+  return now == read::ready;
+}
+
+PENSTOCK_INLINE void range_store::release(read& one) noexcept {
+  if (one.users.fetch_sub(1, std::memory_order_seq_cst) == 1) say_room();
+}
+
+PENSTOCK_INLINE void range_store::stop() noexcept {
+  const std::lock_guard guard(lock_);
+  stopped_ = true;
+  room_.notify_all();
+  ended_.notify_all();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/fetched.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void fetched_sample::take() noexcept { parts_ = store_->take(turn_); }
+
+PENSTOCK_INLINE void fetched_sample::release() noexcept {
+  for (const fetched_part& part : parts_) store_->release(*part.from);
+  parts_ = {};
+}
+
+PENSTOCK_INLINE bytes_view fetched_sample::look(const void* session, object_id object, std::uint64_t offset,
+                                                std::uint64_t size) const {
+  for (const fetched_part& part : parts_) {
+    if (part.session != session || part.object != object || offset < part.offset) continue;
+    const std::uint64_t before = offset - part.offset;
+    if (before > part.size || size > part.size - before) continue;
+    if (!store_->wait(part)) return {};
+    return {part.bytes + before, static_cast<std::size_t>(size)};
+  }
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/evaluation/reader_calls.hpp
 
@@ -4720,11 +6724,52 @@ struct scout_for<Reader> {
 template <class Reader>
 using scout_of = typename detail::scout_for<Reader>::type;
 
+/// Stands for what takes ranges when a concept asks whether a reader tells them.
+struct any_range_sink {
+  template <class Session>
+  void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
+};
+
+/// Whether a reader tells which bytes its samples are in.
+template <class Reader>
+concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
+                       requires(const Reader& r, position at, scout_of<Reader>& scout) {
+                         r.ranges(at, scout, any_range_sink{});
+                       };
+
 /// Whether a reader wants to know beforehand which samples are read.
 template <class Reader>
-concept takes_hints = requires(const Reader& r) {
+concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
   r.will_need(std::uint64_t{});
 } || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+
+/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to what was. A reader of
+/// several sources says `takes_fetched = false` where none of them does.
+template <class Reader>
+concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
+  w.fetched = &there;
+} && !requires { requires !bool(Reader::takes_fetched); };
+
+/// Whether a reader opens what the ranges of samples need, several things at once, until it has opened all.
+template <class Reader>
+concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
+  { r.is_ready() } -> std::same_as<bool>;
+  r.get_ready(samples);
+};
+
+/// Whether reads take so long that a run fetches ahead without being asked.
+template <class Reader>
+concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
+
+namespace detail {
+/// Tells a session that a range is read soon.
+struct hint_sink {
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
+    session.will_need(object, offset, size);
+  }
+};
+}  // namespace detail
 
 /// Whether a reader knows how many bytes a sample has in the mean.
 template <class Reader>
@@ -4736,10 +6781,23 @@ concept knows_bytes_per_sample = requires(const Reader& r) {
 template <class Reader>
 concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
+/// Calls `sink(session, object, offset, size)` for each range of bytes that a sample of such a reader is in.
+template <tells_ranges Reader, class Sink>
+void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
+  if constexpr (requires { reader.ranges(at, scout, sink); })
+    reader.ranges(at, scout, sink);
+  else
+    reader.ranges(at.index, sink);
+}
+
 /// Tells a reader that a sample is read soon; nothing where it does not ask.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
-  if constexpr (requires { reader.will_need(at, scout); })
+  if constexpr (tells_ranges<Reader>) try {
+      ranges_of(reader, at, scout, detail::hint_sink{});
+    } catch (...) {  // the read itself will say what is wrong
+    }
+  else if constexpr (requires { reader.will_need(at, scout); })
     reader.will_need(at, scout);
   else if constexpr (requires { reader.will_need(at.index); })
     reader.will_need(at.index);
@@ -4859,6 +6917,11 @@ template <class W>
 concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
+/// What a worker holds of bytes that were fetched; nothing where its reader takes none.
+struct nothing_fetched {};
+template <class Reader>
+using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+
 template <class W>
 worker_root& root_of(W& w) noexcept {
   if constexpr (innermost_worker<W>)
@@ -4885,6 +6948,7 @@ struct source_node {
     // of the next samples, where they were looked up; the last one stands there again for who looks ahead
     std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
+    [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
 
     /// The next sample that is `looked_up` is this one.
@@ -4917,7 +6981,7 @@ struct source_node {
       detail::worker_root& root = w.root;
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
+      ask((*w.binding)(p.index), w, [&]<class V>(V&& value) {
         root.cost.nanoseconds += Timing::now() - begin;
         ++root.cost.timed;
         root.landing.hand_on(timing, sink, std::forward<V>(value));
@@ -4927,11 +6991,22 @@ struct source_node {
       touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
-      reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
+      ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
     }
   }
 
  private:
+  /// The sample of the turn at which `fetched` stands; what was fetched for it is held as long.
+  template <class Sink>
+  void ask(position source, worker& w, Sink&& sink) const {
+    if constexpr (takes_fetched<Reader>) {
+      w.own.fetched = &w.fetched;
+      const fetched_sample::scope held(w.fetched);
+      reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    } else {
+      reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    }
+  }
   // A call to a function that only prefetches counts as one without effect, and goes at -O2.
   [[gnu::always_inline]] void touch(position p) const noexcept {
     if constexpr (touches_memory<Reader>) reader->touch(p);
@@ -5035,6 +7110,10 @@ struct stage_node {
 };
 
 namespace detail {
+
+/// Whether an innermost worker takes what was fetched for the turn of its sample.
+template <class W>
+concept stands_at_turns = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
 
 /// The innermost worker: where the engine puts the binding or the item.
 template <class W>
@@ -5294,6 +7373,7 @@ struct cut_place {
 /// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept;
 /// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
+/// The first model of `step_cut`, and the one that a feed holds by value.
 ///
 ///     const cut mine{.size = n, .global = 256 * world_size, .world = world_size, .rank = rank};
 ///     for (std::uint64_t s = 0; s < mine.steps(); ++s) {
@@ -5317,6 +7397,12 @@ struct cut {
   /// Positions in step s over all ranks.
   [[nodiscard]] constexpr std::uint64_t count(std::uint64_t step) const noexcept {
     return step >= steps() ? 0 : std::min(global, size - step * global);
+  }
+  /// Positions in the steps before step s.
+  [[nodiscard]] constexpr std::uint64_t before(std::uint64_t step) const noexcept {
+    return step >= steps() && policy == tail::drop ? steps() * global
+           : step > size / global                  ? size
+                                                   : step * global;
   }
   /// Slots in this rank's batch of step s.
   [[nodiscard]] constexpr std::uint64_t slots(std::uint64_t step) const noexcept {
@@ -5359,6 +7445,17 @@ struct cut {
     return cut_place{step, owner, ordinal - detail::share(divided, owner, world)};
   }
 
+  /// The cut of an epoch: that of all of them.
+  [[nodiscard]] constexpr cut bind(std::uint64_t) const noexcept { return *this; }
+  /// The same for another rank.
+  [[nodiscard]] constexpr cut on(std::uint64_t ranks, std::uint64_t which) const noexcept {
+    cut made = *this;
+    made.world = ranks;
+    made.rank = which;
+    return made;
+  }
+  [[nodiscard]] constexpr std::uint64_t usual() const noexcept { return whole().slots; }
+
  private:
   /// What the ranks divide among them: a whole step's ordinals, or of a last step that is kept those it has.
   [[nodiscard]] constexpr std::uint64_t divided_by_ranks(std::uint64_t step) const noexcept {
@@ -5386,6 +7483,255 @@ PENSTOCK_INLINE void cut::check() const {
   if (size > std::uint64_t{1} << 63)
     throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/epoch_tables.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The tables of an order that has one for each epoch: those that some binding still has, and the one made
+/// last in any case. Copies share them. Whoever needs a table that another thread makes waits for it; for
+/// other epochs nobody waits.
+template <class Table>
+class epoch_tables {
+ public:
+  /// The table of an epoch, by `make()` where it is not there.
+  template <class Make>
+  [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
+    std::unique_lock lock(known_->guard);
+    const std::shared_ptr<entry> mine = entry_of(epoch);
+    if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
+    lock.unlock();
+    const std::lock_guard making(mine->making);
+    lock.lock();
+    if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
+    known_->last.reset();  // before the next one is made: there need not be memory for both
+    lock.unlock();
+    std::shared_ptr<const Table> made(new const Table(make()));
+    lock.lock();
+    mine->made = made;
+    known_->last = made;
+    return made;
+  }
+
+ private:
+  struct entry {
+    explicit entry(std::uint64_t number) : epoch(number) {}
+    std::uint64_t epoch;
+    std::weak_ptr<const Table> made;  // under `guard`
+    std::mutex making;
+  };
+  struct known {
+    std::mutex guard;
+    std::vector<std::shared_ptr<entry>> entries;
+    std::shared_ptr<const Table> last;
+  };
+
+  // Under `guard`. Entries are forgotten whose table is gone, unless somebody makes it or waits for it.
+  [[nodiscard]] std::shared_ptr<entry> entry_of(std::uint64_t epoch) const {
+    auto& all = known_->entries;
+    std::erase_if(all, [](const auto& one) { return one.use_count() == 1 && one->made.expired(); });
+    for (const auto& one : all)
+      if (one->epoch == epoch) return one;
+    return all.emplace_back(new entry(epoch));
+  }
+
+  std::shared_ptr<known> known_{new known()};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/order/step_cut.hpp
+
+/// The cut as a concept: how epochs become global steps, and steps the batches of ranks, by any rule.
+namespace penstock::inline v0_1 {
+
+/// One epoch, cut into global steps, as one rank sees it. Free for all threads; no data.
+///
+///   steps()          global steps of the epoch, the same on all ranks
+///   before(step)     positions in the steps before this one, all ranks together; also of `steps()`
+///   count(step)      positions in a step, all ranks together
+///   at(step)         this rank's slots of it: a `step_view`. Throws where the step cannot be made
+///   check()          optional: throws what `at` would throw of some step
+///   list(step, v)    optional, see `listing_cut`
+///
+/// Without `list` steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
+/// state that stands after `before(s)` positions goes on at step s, whatever the number of ranks.
+template <class C>
+concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
+  { c.steps() } -> std::same_as<std::uint64_t>;
+  { c.before(step) } -> std::same_as<std::uint64_t>;
+  { c.count(step) } -> std::same_as<std::uint64_t>;
+  { c.at(step) } -> std::same_as<step_view>;
+};
+
+/// A cut whose steps hold any positions of the epoch: `list(step, v)` appends those in this rank's slots
+/// [0, valid) to a `std::vector<std::uint64_t>`; the view of `at` gives only how many there are.
+template <class C>
+concept listing_cut = epoch_cut<C> && requires(const C& c, std::uint64_t step,
+                                               std::vector<std::uint64_t>& into) { c.list(step, into); };
+
+/// Thrown by a pass over an epoch that was told to stop: nobody needs its result any more.
+struct pass_stopped {};
+
+/// How all epochs are cut, on one rank of a number of ranks: bound for an epoch as an order is.
+///
+///   bind(epoch)      an `epoch_cut`. May go through the epoch: what it gives is kept as long as somebody needs
+///                    it. Any thread
+///   bind(epoch, stop)  optional: the same, where `stop` is a `const std::atomic<bool>*`, or null. A long pass
+///                    looks at it now and then, and throws `pass_stopped` once it is true
+///   on(world, rank)  the same for another rank
+///   usual()          about how many slots a batch has; decides how fast a run is, never what it gives
+template <class C>
+concept step_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t number) {
+  { c.bind(number) } -> epoch_cut;
+  { c.on(number, number) } -> std::same_as<C>;
+  { c.usual() } -> std::same_as<std::uint64_t>;
+};
+
+/// What a rule is told of the plan that it cuts.
+struct cut_input {
+  std::uint64_t world = 1;    ///< ranks
+  std::uint64_t rank = 0;     ///< which one is ours
+  std::uint64_t dataset = 0;  ///< fingerprint of the data
+  std::uint64_t samples = 0;  ///< of the source
+};
+
+/// A rule by which `batch_by` cuts: from the orders of the samples, an `order_chain`, to a `step_cut`.
+///   make(orders, cut_input)  the cut; throws where it cannot be made
+///   describe()               for people, and in states
+///   fingerprint(h)           calls `h.add(...)` with all that determines where it cuts
+template <class R, class Orders>
+concept cut_rule = std::copy_constructible<R> && requires(const R& r, const Orders& orders, cut_input in) {
+  { r.make(orders, in) } -> step_cut;
+};
+
+/// An `epoch_cut` of any type. Each call is an indirect one: it is asked once a step, never for a sample.
+class any_epoch_cut {
+ public:
+  any_epoch_cut() = default;
+  template <class C>
+    requires(!std::same_as<C, any_epoch_cut> && epoch_cut<C>)
+  explicit any_epoch_cut(C made) : any_epoch_cut(std::shared_ptr<const C>(new const C(std::move(made)))) {}
+  /// One that others have too.
+  template <epoch_cut C>
+  explicit any_epoch_cut(std::shared_ptr<const C> made) : called_(&functions_of<C>) {
+    owner_ = shared<const void>(std::shared_ptr<const void>(std::move(made)));
+  }
+
+  [[nodiscard]] std::uint64_t steps() const { return called_->steps(owner_.get()); }
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const { return called_->before(owner_.get(), step); }
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return called_->count(owner_.get(), step); }
+  [[nodiscard]] step_view at(std::uint64_t step) const { return called_->at(owner_.get(), step); }
+  void check() const { called_->check(owner_.get()); }
+  /// Whether steps hold any positions, and `list` has to be asked.
+  [[nodiscard]] bool lists() const noexcept { return called_->list != nullptr; }
+  void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
+    called_->list(owner_.get(), step, into);
+  }
+
+ private:
+  struct functions {
+    std::uint64_t (*steps)(const void*);
+    std::uint64_t (*before)(const void*, std::uint64_t);
+    std::uint64_t (*count)(const void*, std::uint64_t);
+    step_view (*at)(const void*, std::uint64_t);
+    void (*check)(const void*);
+    void (*list)(const void*, std::uint64_t, std::vector<std::uint64_t>&);
+  };
+  template <class C>
+  static const C& of(const void* made) noexcept {
+    return *static_cast<const C*>(made);
+  }
+  template <class C>
+  static constexpr auto list_of() -> decltype(functions::list) {
+    if constexpr (listing_cut<C>)
+      return [](const void* c, std::uint64_t step, std::vector<std::uint64_t>& into) {
+        of<C>(c).list(step, into);
+      };
+    else
+      return nullptr;
+  }
+  template <class C>
+  static constexpr functions functions_of{
+      .steps = [](const void* c) { return of<C>(c).steps(); },
+      .before = [](const void* c, std::uint64_t step) { return of<C>(c).before(step); },
+      .count = [](const void* c, std::uint64_t step) { return of<C>(c).count(step); },
+      .at = [](const void* c, std::uint64_t step) { return of<C>(c).at(step); },
+      .check =
+          [](const void* c) {
+            if constexpr (requires { of<C>(c).check(); }) of<C>(c).check();
+          },
+      .list = list_of<C>()};
+
+  const functions* called_ = nullptr;
+  shared<const void> owner_;
+};
+
+/// A `step_cut` of any type, whose copies share what it was bound to: what the feed of a run holds where
+/// batches have no fixed number of samples.
+class any_step_cut {
+ public:
+  any_step_cut() = default;
+  template <class C>
+    requires(!std::same_as<C, any_step_cut> && step_cut<C>)
+  explicit any_step_cut(C made) : called_(&functions_of<C>) {
+    owner_ = shared<const void>(new const model<C>{std::move(made), {}});
+  }
+
+  /// Whether there is one.
+  [[nodiscard]] bool any() const noexcept { return called_ != nullptr; }
+  /// Throws `pass_stopped` where `stop` became true and the cut looks at it.
+  [[nodiscard]] any_epoch_cut bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
+    return called_->bind(owner_.get(), epoch, stop);
+  }
+  [[nodiscard]] any_step_cut on(std::uint64_t world, std::uint64_t rank) const {
+    return called_->on(owner_.get(), world, rank);
+  }
+  [[nodiscard]] std::uint64_t usual() const { return called_->usual(owner_.get()); }
+
+ private:
+  struct functions {
+    any_epoch_cut (*bind)(const void*, std::uint64_t, const std::atomic<bool>*);
+    any_step_cut (*on)(const void*, std::uint64_t, std::uint64_t);
+    std::uint64_t (*usual)(const void*);
+  };
+  template <class C>
+  struct model {
+    C cut;
+    detail::epoch_tables<std::remove_cvref_t<decltype(std::declval<const C&>().bind(0))>> bound;
+  };
+  template <class C>
+  static const model<C>& of(const void* made) noexcept {
+    return *static_cast<const model<C>*>(made);
+  }
+  // Functions, not lambdas in the table: there, nvcc takes the class for incomplete.
+  template <class C>
+  static any_epoch_cut bind_of(const void* c, std::uint64_t epoch,
+                               [[maybe_unused]] const std::atomic<bool>* stop) {
+    const model<C>& made = of<C>(c);
+    return any_epoch_cut(made.bound.get(epoch, [&] {
+      if constexpr (requires { made.cut.bind(epoch, stop); })
+        return made.cut.bind(epoch, stop);
+      else
+        return made.cut.bind(epoch);
+    }));
+  }
+  template <class C>
+  static any_step_cut on_of(const void* c, std::uint64_t world, std::uint64_t rank) {
+    return any_step_cut(of<C>(c).cut.on(world, rank));
+  }
+  template <class C>
+  static std::uint64_t usual_of(const void* c) {
+    return of<C>(c).cut.usual();
+  }
+  template <class C>
+  static constexpr functions functions_of{&bind_of<C>, &on_of<C>, &usual_of<C>};
+
+  const functions* called_ = nullptr;
+  shared<const void> owner_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -5517,7 +7863,7 @@ class step_orders {
       : size_(orders.size()), sample_at_([](const void* chain, position at) {
           return static_cast<const Orders*>(chain)->sample_at(at);
         }) {
-    owner_.reset(new const Orders(std::move(orders)));
+    owner_ = shared<const void>(new const Orders(std::move(orders)));
   }
 
   /// Whether there are any.
@@ -5530,7 +7876,7 @@ class step_orders {
  private:
   std::uint64_t size_ = 0;
   position (*sample_at_)(const void*, position) = nullptr;
-  std::shared_ptr<const void> owner_;
+  shared<const void> owner_;
 };
 
 /// What a feed knows of its plan.
@@ -5556,6 +7902,8 @@ struct feed_facts {
   bool forward = false;
   /// A loop without batches and deciders: what all ranks have had says where each of them stands.
   bool dealt_in_turn = false;
+  /// The cut, where batches have no fixed number of samples. Of `mine` only size, world and rank count then.
+  any_step_cut uneven;
 };
 
 /// The facts of a plan whose sample orders are made. `chunk`: samples of a chunk, where there are chunks.
@@ -5581,17 +7929,26 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
   if constexpr (parts::direct) {
     const auto& batch = detail::at<in::batch>(p.stages());
     const world share = world_of(p);
-    made.mine = {.size = orders.size(),
-                 .global = batch.global_size(share.size),
-                 .world = share.size,
-                 .rank = share.rank,
-                 .lanes = orders.lanes(),
-                 .policy = batch.at_end};
-    made.mine.check();
-    auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
-                                         detail::orders_between<in::batch, in::count>(p.stages()));
-    if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
-      made.after_batch = step_orders(std::move(after));
+    if constexpr (parts::facts.uneven) {
+      made.mine = {.size = orders.size(), .world = share.size, .rank = share.rank};
+      made.mine.check();
+      made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
+                                                                .rank = share.rank,
+                                                                .dataset = p.source().fingerprint(),
+                                                                .samples = p.source().size()}));
+    } else {
+      made.mine = {.size = orders.size(),
+                   .global = batch.global_size(share.size),
+                   .world = share.size,
+                   .rank = share.rank,
+                   .lanes = orders.lanes(),
+                   .policy = batch.at_end};
+      made.mine.check();
+      auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
+                                           detail::orders_between<in::batch, in::count>(p.stages()));
+      if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
+        made.after_batch = step_orders(std::move(after));
+    }
   } else {
     if (made.fixed_steps)
       made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
@@ -5648,6 +8005,7 @@ struct placement {
   bool last = false;                // chunks: the last one of its pass
   std::uint64_t epoch = 0;          // of the positions
   std::uint64_t slots = 0;          // rows of all batches
+  std::uint64_t turn = 0;           // rows of all that was placed before: the number of the first one
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
 
   /// The position index in a row.
@@ -5782,15 +8140,31 @@ class feed {
   explicit feed(feed_facts facts);
 
   [[nodiscard]] const cut& mine() const noexcept { return facts_.mine; }
+  /// The cut, where batches have no fixed number of samples.
+  [[nodiscard]] const any_step_cut& uneven() const noexcept { return facts_.uneven; }
   [[nodiscard]] const std::optional<std::uint64_t>& fixed_steps() const noexcept {
     return facts_.fixed_steps;
   }
-  /// Steps of an epoch; by sample those of a pass that this rank has a sample of.
-  [[nodiscard]] std::uint64_t steps_per_epoch() const noexcept { return end_; }
+  /// Steps of an epoch, where they may differ of the one at hand; by sample those of a pass that this rank
+  /// has a sample of.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const {
+    return facts_.uneven.any() && bound_ != epoch_ ? facts_.uneven.bind(epoch_).steps() : end_;
+  }
+  /// The same of any epoch.
+  [[nodiscard]] std::uint64_t steps_of(std::uint64_t epoch) const {
+    return facts_.uneven.any() ? facts_.uneven.bind(epoch).steps() : end_;
+  }
+  /// The same of the epoch whose last step was the one before, if the feed has come from there.
+  [[nodiscard]] std::uint64_t latest_steps() const {
+    return step_ == 0 && bound_ != no_epoch && bound_ + 1 == epoch_ ? now_.steps() : steps_per_epoch();
+  }
+  /// Whether the epoch at hand has no more steps.
+  [[nodiscard]] bool at_end() { return step_ >= end_ && is_end(); }
   /// This rank's samples of an epoch, before deciders; with steps(n) and behind order stages after batch, its
-  /// slots. Nothing where an epoch has no end, or where it is not known.
+  /// slots; an equal share where batches have no fixed number. Nothing where an epoch has no end, or where it
+  /// is not known.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const;
-  /// Rows of a batch, or of a chunk.
+  /// Rows of a batch, or of a chunk; about so many where batches have no fixed number.
   [[nodiscard]] std::uint64_t slots_per_block() const noexcept;
 
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
@@ -5798,10 +8172,24 @@ class feed {
   [[nodiscard]] std::uint64_t pass() const noexcept { return pass_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   [[nodiscard]] const position_buffer& cursor() const noexcept { return cursor_; }
+  /// A pass over an epoch, where a cut needs one, ends when this becomes true; it outlives the feed and its
+  /// copies. Then there are no more steps.
+  void stop_at(const std::atomic<bool>& flag) noexcept { stop_ = &flag; }
+  /// Whether `more` and `ready` say at once what they say: the epoch at hand is cut, or will not be.
+  [[nodiscard]] bool is_cut() const noexcept {
+    return !facts_.uneven.any() || bound_ == epoch_ || epoch_ >= limit_;
+  }
   /// Epochs from this one on are not read ahead.
   void limit(std::uint64_t epochs) noexcept { limit_ = epochs; }
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
-  [[nodiscard]] bool more() const noexcept { return epoch_ < limit_ && (end_ != 0 || facts_.by_sample); }
+  [[nodiscard]] bool more() {
+    if (epoch_ >= limit_) return false;
+    if (facts_.uneven.any() && !bind_epoch()) return false;
+    return end_ != 0 || facts_.by_sample;
+  }
+
+  /// The same, and that the next step can be made.
+  [[nodiscard]] bool ready() noexcept;
 
   void seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass = 0);
   /// The epoch and step of the next step as the data count them: through passes, `steps(n)` and the orders
@@ -5811,15 +8199,25 @@ class feed {
   [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const noexcept;
   /// What is wrong with a state, or nothing: whether it can be one of this plan.
   [[nodiscard]] std::string_view wrong_with(const state& s) const;
+  /// Where batches have no fixed number of samples: how many all ranks have had of this epoch; else 0.
+  [[nodiscard]] std::uint64_t samples_before() const;
+  /// The step at which a state goes on: that after as many samples, which is another one for another number
+  /// of ranks. Nothing where no step begins there.
+  [[nodiscard]] std::optional<std::uint64_t> step_of(const state& s) const;
+  /// Throws where a step of the epoch at hand cannot be made.
+  void check_epoch() const;
   /// Puts the cursor where a state says it was before the step that `seek` named.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 
   /// Fills a placement with the next steps, up to `most` batches of one epoch or one chunk, and goes on.
+  /// Throws where the next step cannot be made, and stays where it is.
   void prepare(placement& p, std::size_t most);
   /// Goes on without looking: what the trailing feed does when a batch, or so much of a chunk, is delivered.
   void advance(std::uint64_t steps = 1) {
-    if (facts_.has_buffer) draw(steps, nullptr);
-    go_on(steps);
+    if (by_arithmetic_ || look(steps))
+      go_on(steps);
+    else
+      step_ += steps;  // the run was stopped, and nobody knows yet whether the epoch ends there
   }
   /// Leaves the epoch (by sample, with `steps`, the pass) where it is and begins the next one.
   void next_pass() noexcept;
@@ -5832,7 +8230,13 @@ class feed {
 
   [[nodiscard]] position locate() const;
   void prepare_batches(placement& p, std::size_t most);
+  void prepare_uneven(placement& p);
   void prepare_chunk(placement& p);
+  /// Whether the epoch at hand is cut; else the run was stopped.
+  bool bind_epoch() { return bound_ == epoch_ || bind_this_epoch(); }
+  bool bind_this_epoch();
+  [[nodiscard]] bool is_end();
+  bool look(std::uint64_t steps);
   [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const noexcept;
   void add_plain(placement& p, std::uint64_t count, position at);
   void go_on(std::uint64_t steps) noexcept {
@@ -5847,10 +8251,16 @@ class feed {
   feed_facts facts_;
   cut::whole_steps whole_;
   std::uint64_t in_pass_ = 0;  // steps of a pass over the data
-  std::uint64_t end_ = 0;      // steps after which `next_pass` is due
+  std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 where they are not known yet
+  bool by_arithmetic_ = true;  // else there is a cursor, or batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
   position_buffer cursor_;
   position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
+  // Where batches have no fixed number of samples:
+  std::uint64_t usual_ = 1;  // slots of one
+  any_epoch_cut now_;        // of epoch `bound_`
+  std::uint64_t bound_ = no_epoch;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 }  // namespace penstock::inline v0_1
@@ -5863,13 +8273,13 @@ namespace penstock::inline v0_1 {
 /// every machine.
 ///
 /// Written as one JSON object whose numbers are strings, so that no reader rounds them; docs/state.md is its
-/// schema. `dataset` and `sequence` are fingerprints of the data and of what determines the order; workers,
-/// prefetch, depth, memory and device are no part of it.
+/// schema. `dataset`, `sequence` and `random` are fingerprints of the data, of what determines the order, and
+/// of the stages that draw random numbers; workers, prefetch, depth, memory and device are no part of it.
 ///
 /// Where the plan is elastic, the state of any rank serves every rank of any world; else `merge` puts those
 /// of all ranks into one.
 struct state {
-  static constexpr std::uint64_t current_version = 2;
+  static constexpr std::uint64_t current_version = 3;
 
   state();
   state(const state&);
@@ -5881,11 +8291,13 @@ struct state {
   std::uint64_t version = current_version;
   std::uint64_t dataset = 0;
   std::uint64_t sequence = 0;
+  std::uint64_t random = 0;           ///< 0: no stage draws random numbers
   std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;              ///< batches delivered in this epoch
-  std::uint64_t pass = 0;              ///< with `steps`: passes over the data in this epoch
-  std::uint64_t ordinal = 0;           ///< chunks: samples of this rank that are done
+  std::uint64_t step = 0;  ///< batches delivered in this epoch
+  std::uint64_t pass = 0;  ///< with `steps`: passes over the data in this epoch
+  /// Chunks: samples of this rank that are done. Behind `batch_by`: those in the steps done, of all ranks.
+  std::uint64_t ordinal = 0;
   std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
@@ -5907,6 +8319,7 @@ void for_each_state_number(S& s, F f) {
   f("penstock_state", s.version);
   f("dataset", s.dataset);
   f("sequence", s.sequence);
+  f("random", s.random);
   f("world", s.world);
   f("rank", s.rank);
   f("epoch", s.epoch);
@@ -5981,7 +8394,8 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   };
   for_each_state_number(s, number);
   text += ", \"plan\": [";
-  for (std::size_t i = 0; i < s.plan.size(); ++i) append(text, {i == 0 ? "" : ", ", json_quoted(s.plan[i])});
+  for (std::size_t i = 0; i < s.plan.size(); ++i)
+    append(text, {i == 0 ? "" : ", ", detail::json_quoted(s.plan[i])});
   text += ']';
   numbers("held", s.held);
   if (!s.front.empty()) numbers("front", s.front);
@@ -6073,7 +8487,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   std::vector<const state*> by_rank(all.size(), nullptr);
   for (const state& s : all) {
     if (!s.ranks.empty()) refuse({"one is merged already"});
-    if (s.dataset != first.dataset || s.sequence != first.sequence)
+    if (s.dataset != first.dataset || s.sequence != first.sequence || s.random != first.random)
       refuse({"rank ", s.rank, " reads other data, or in another order, than rank ", first.rank});
     if (s.world != first.world || s.elastic != first.elastic)
       refuse({"rank ", s.rank, " is of ", s.world, " ranks, rank ", first.rank, " of ", first.world});
@@ -6113,10 +8527,13 @@ PENSTOCK_INLINE feed::feed(feed_facts facts)
     : facts_(std::move(facts)), cursor_(facts_.buffer_capacity, facts_.buffer_seed) {
   const cut& c = facts_.mine;
   whole_ = c.whole();
+  by_arithmetic_ = !facts_.has_buffer && !facts_.uneven.any();
   if (facts_.forward) {
     in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // nobody knows how many there are
   } else if (facts_.by_sample) {
     in_pass_ = end_ = c.size / c.world + (c.rank < c.size % c.world ? 1 : 0);
+  } else if (facts_.uneven.any()) {
+    usual_ = std::max<std::uint64_t>(1, facts_.uneven.usual());
   } else {
     in_pass_ = facts_.after_batch.any() ? facts_.after_batch.size() : c.steps();
     end_ = facts_.fixed_steps.value_or(in_pass_);
@@ -6133,6 +8550,7 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
     if (facts_.forward || facts_.fixed_steps || c.size >= no_end) return std::nullopt;
     return in_pass_;
   }
+  if (facts_.uneven.any()) return c.size / c.world;
   if (!facts_.fixed_steps && (c.size >= no_end || end_ >= no_end)) return std::nullopt;
   if (facts_.fixed_steps || facts_.after_batch.any()) return end_ * whole_.slots;
   return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
@@ -6140,16 +8558,32 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
 
 PENSTOCK_INLINE std::uint64_t feed::slots_per_block() const noexcept {
   if (facts_.by_sample) return facts_.chunk;
+  if (facts_.uneven.any()) return usual_;
   const cut& c = facts_.mine;
   // A last step that is divided anew may give a rank one more than a whole one does.
   return std::max<std::uint64_t>(1, std::max(c.slots(0), c.slots(c.steps() - 1)));
 }
 
+PENSTOCK_INLINE bool feed::ready() noexcept {
+  try {
+    if (!more()) return false;
+    if (facts_.uneven.any()) (void)now_.at(step_);
+    return true;
+  } catch (...) {  // whoever prepares it will say what is wrong
+    return false;
+  }
+}
+
 PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass) {
+  if (facts_.uneven.any() && epoch_ != epoch) {
+    bound_ = no_epoch;
+    end_ = 0;
+  }
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
-  if (!facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
+  const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
+  if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
 }
 
@@ -6161,6 +8595,12 @@ PENSTOCK_INLINE std::uint64_t feed::ordinals_below(std::uint64_t index) const no
 PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
   const cut& c = facts_.mine;
   bool same_world = true;
+  if (facts_.uneven.any()) {
+    if (!s.front.empty() || !s.held.empty() ||
+        (s.pass | s.rows | s.survivors | s.dealt | s.taken | s.given) != 0)
+      return "it counts rows where only batches are counted";
+    return {};  // `step_of` says the rest
+  }
   if (!facts_.by_sample) {
     if (s.step > end_) return "it has more steps than an epoch";
     if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
@@ -6190,6 +8630,37 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
                           : "what its shuffle_buffer holds does not go with its step";
 }
 
+PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
+  if (!facts_.uneven.any() || step_ == 0) return 0;
+  return bound_ == epoch_ ? now_.before(step_) : facts_.uneven.bind(epoch_).before(step_);
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
+  if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
+  const any_epoch_cut there = facts_.uneven.bind(s.epoch);
+  if (s.world == facts_.mine.world || there.lists()) {
+    const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+    return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
+  }
+  std::uint64_t low = 0, high = there.steps();  // the first step that has as many before it
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (there.before(middle) < s.ordinal)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return there.before(low) == s.ordinal ? std::optional(low) : std::nullopt;
+}
+
+PENSTOCK_INLINE void feed::check_epoch() const {
+  if (!facts_.uneven.any()) return;
+  try {
+    facts_.uneven.bind(epoch_, stop_).check();
+  } catch (const pass_stopped&) {  // there will be no step
+  }
+}
+
 PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t given,
                                           std::vector<std::uint64_t> held) {
   const position at = locate();
@@ -6207,6 +8678,8 @@ PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
   p.high = 0;
   if (facts_.by_sample)
     prepare_chunk(p);
+  else if (facts_.uneven.any())
+    prepare_uneven(p);
   else
     prepare_batches(p, most);
 }
@@ -6249,6 +8722,54 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
 
+/// What has to be known before so many steps are gone by; false where a stopped run does not know it.
+PENSTOCK_INLINE bool feed::look(std::uint64_t steps) {
+  if (facts_.has_buffer) draw(steps, nullptr);
+  return !facts_.uneven.any() || bind_epoch();
+}
+
+PENSTOCK_INLINE bool feed::is_end() {
+  if (facts_.uneven.any() && !bind_epoch()) return true;
+  return step_ >= end_;
+}
+
+PENSTOCK_INLINE bool feed::bind_this_epoch() {
+  try {
+    now_ = facts_.uneven.bind(epoch_, stop_);
+  } catch (const pass_stopped&) {
+    return false;
+  }
+  end_ = now_.steps();
+  bound_ = epoch_;
+  return true;
+}
+
+PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
+  if (!bind_epoch()) throw pass_stopped{};  // not where `ready` said that there is one more
+  const step_view view = now_.at(step_);
+  batch_rows& batch = p.batches.emplace_back();
+  batch.view = view;
+  p.slots = batch.slots = view.slots();
+  batch.valid = view.valid();
+  batch.global = now_.count(step_);
+  batch.delivered = {epoch_, step_};
+  p.epoch = epoch_;
+  p.listed = now_.lists();
+  if (p.listed) {
+    now_.list(step_, p.indices);
+    p.indices.resize(static_cast<std::size_t>(p.slots));  // padding has no position
+    for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
+      p.low = std::min(p.low, p.indices[static_cast<std::size_t>(slot)]);
+      p.high = std::max(p.high, p.indices[static_cast<std::size_t>(slot)] + 1);
+    }
+  } else if (batch.valid != 0) {
+    const std::uint64_t first = view.contiguous() ? view.base() : now_.before(step_);
+    p.low = first;
+    p.high = first + (view.contiguous() ? batch.valid : batch.global);
+  }
+  go_on(1);
+}
+
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
@@ -6286,6 +8807,7 @@ PENSTOCK_INLINE void feed::next_pass() noexcept {
   } else {
     ++epoch_;
     pass_ = 0;
+    if (facts_.uneven.any()) end_ = 0;
   }
   step_ = 0;
 }
@@ -6415,8 +8937,9 @@ class plan_view {
 
   std::uint64_t positions = 0;  ///< of an epoch
   std::uint64_t samples = 0;    ///< of the source
-  std::uint64_t steps = 0;      ///< of an epoch
+  std::uint64_t steps = 0;      ///< of an epoch, where all have as many
   cut mine;
+  any_step_cut uneven;                ///< where batches have no fixed number of samples; see `feed_facts`
   std::vector<std::uint64_t> starts;  ///< where shards begin, and last the number of samples
   bool repeats = false;               ///< whether samples may stand at several positions of an epoch
   bool pads = false;                  ///< whether samples stand at some positions once more, to fill up
@@ -6436,8 +8959,7 @@ class viewed_plan {
   using orders_type = sample_orders_of<Plan>;
 
  public:
-  explicit viewed_plan(const Plan& p)
-      : orders_(make_sample_orders(p)), feed_(make_feed_facts(p, orders_)) {
+  explicit viewed_plan(const Plan& p) : orders_(make_sample_orders(p)), feed_(make_feed_facts(p, orders_)) {
     if (const auto starts = p.source().starts()) starts_ = *starts;
     samples_ = p.source().size();
     if (starts_.size() < 2) starts_ = {0, samples_};
@@ -6454,8 +8976,9 @@ class viewed_plan {
     plan_view made(this, called, feed_);
     made.positions = orders_.size();
     made.samples = samples_;
-    made.steps = feed_.steps_per_epoch();
     made.mine = feed_.mine();
+    made.uneven = feed_.uneven();
+    if (!made.uneven.any()) made.steps = feed_.steps_per_epoch();
     made.starts = starts_;
     made.repeats = orders_type::repeats;
     made.pads = orders_type::pads;
@@ -6563,8 +9086,8 @@ struct consumed_listener {
   void (*tell)(void* who, const consumed_range& run);
 };
 
-/// The runs of all samples before a step of an epoch.
-void visit_consumed(plan_view plan, std::uint64_t epoch, std::uint64_t step, const consumed_listener& found);
+/// The runs of all samples before where a state stands.
+void visit_consumed(plan_view plan, const state& where, const consumed_listener& found);
 
 }  // namespace detail
 
@@ -6574,7 +9097,8 @@ void visit_consumed(plan_view plan, std::uint64_t epoch, std::uint64_t step, con
 /// Reads no sample; works for the plans of `prove`. A bad sample that was skipped is among them; what stood
 /// in for one that was replaced is not.
 /// One bit of memory a sample and a source epoch that an epoch of the plan reaches, and 8 bytes a position
-/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan.
+/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan; random
+/// stages may be left out.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;
@@ -6591,9 +9115,9 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     throw error(errc::state, {"this state is not of this plan: ", why});
   }
   detail::viewed_plan<plan_type> viewed(p);
-  detail::visit_consumed(
-      viewed.view(), where.epoch, where.step,
-      {&found, [](void* who, const consumed_range& run) { (*static_cast<Found*>(who))(run); }});
+  detail::visit_consumed(viewed.view(), where, {&found, [](void* who, const consumed_range& run) {
+                                                  (*static_cast<Found*>(who))(run);
+                                                }});
 }
 
 }  // namespace penstock::inline v0_1
@@ -6654,9 +9178,37 @@ class bit_set {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, std::uint64_t last_step,
-                                    const consumed_listener& found) {
+/// Calls `f(first, ordinals)` with the ordinals of the samples that all ranks had of an epoch, in pieces,
+/// where batches have no fixed number of samples; up to where a state stands if it is of that epoch.
+template <class F>
+void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, F f) {
+  std::vector<std::uint64_t> ordinals;
+  const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
+  const bool last = epoch == where.epoch;
+  if (last && (where.step > any.steps() || where.ordinal > plan.positions))
+    throw error(errc::state, "this state is not of this plan: an epoch has fewer steps");
+  if (any.lists()) {
+    for (std::uint64_t rank = 0; rank < where.world; ++rank) {
+      const any_epoch_cut mine = plan.uneven.on(where.world, rank).bind(epoch);
+      for (std::uint64_t step = 0; step < (last ? where.step : mine.steps()); ++step) {
+        ordinals.clear();
+        mine.list(step, ordinals);
+        if (!ordinals.empty()) f(ordinals);
+      }
+    }
+    return;
+  }
+  const std::uint64_t end = last ? where.ordinal : any.before(any.steps());
+  for (std::uint64_t first = 0; first < end; first += ordinals.size()) {
+    ordinals.resize(static_cast<std::size_t>(std::min<std::uint64_t>(end - first, 65'536)));
+    std::iota(ordinals.begin(), ordinals.end(), first);
+    f(ordinals);
+  }
+}
+
+PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const consumed_listener& found) {
   const cut& c = plan.mine;
+  const std::uint64_t last_epoch = where.epoch;
   if (plan.samples == 0) return;
   // One bit set for each source epoch that the plan's epoch at hand reaches.
   std::vector<std::pair<std::uint64_t, bit_set>> epochs;
@@ -6679,8 +9231,22 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, st
   std::vector<std::uint64_t> drawn, ordinals;
   std::optional<std::uint64_t> drawn_of;
   std::vector<position> samples;
+  const auto deliver = [&](const std::vector<std::uint64_t>& at) {
+    samples.resize(at.size());
+    plan.positions_at(at, samples.data());
+    for (const position& sample : samples) set_of(sample.epoch).set_alone(sample.index);
+  };
   for (std::uint64_t epoch = 0; epoch <= last_epoch; ++epoch) {
-    const std::uint64_t steps = epoch < last_epoch ? plan.steps : last_step;
+    if (plan.uneven.any()) {
+      for_each_uneven(plan, epoch, where, [&](const std::vector<std::uint64_t>& at) {
+        const auto [low, high] = std::minmax_element(at.begin(), at.end());
+        plan.bind(epoch, *low, *high + 1);
+        deliver(at);
+      });
+      flush();
+      continue;
+    }
+    const std::uint64_t steps = epoch < last_epoch ? plan.steps : where.step;
     for (std::uint64_t step = 0; step < steps; ++step) {
       position at;
       plan.upstream(epoch, {&step, 1}, &at);
@@ -6695,9 +9261,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, st
       ordinals.clear();
       for (std::uint64_t i = first; i < first + count; ++i)
         ordinals.push_back(plan.buffer ? drawn[static_cast<std::size_t>(i)] : i);
-      samples.resize(ordinals.size());
-      plan.positions_at(ordinals, samples.data());
-      for (const position& sample : samples) set_of(sample.epoch).set_alone(sample.index);
+      deliver(ordinals);
     }
     flush();
   }
@@ -6731,17 +9295,23 @@ template <class T>
 class whole_tensor {
  public:
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
-  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return {data(), values_.size()}; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {data(), shape_}; }
   operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
   T* resize(const extents& shape) {
     shape_ = shape;
     values_.resize(static_cast<std::size_t>(shape.elements()));
-    return values_.data();
+    return reinterpret_cast<T*>(values_.data());
   }
 
  private:
-  std::vector<T> values_;
+  // std::vector<bool> has bits where a view needs bools
+  using stored_type = std::conditional_t<std::same_as<T, bool>, std::byte, T>;
+  static_assert(sizeof(stored_type) == sizeof(T), "penstock: a bool takes one byte");
+
+  [[nodiscard]] const T* data() const noexcept { return reinterpret_cast<const T*>(values_.data()); }
+
+  std::vector<stored_type> values_;
   extents shape_;
 };
 
@@ -6806,6 +9376,14 @@ template <class T>
 struct whole_of<tensor_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
+template <class T>
+struct whole_of<tensor_part<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <class T>
+struct whole_of<strided_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
 template <blob T>
 struct whole_of<T> {
   using type = whole_bytes;
@@ -6860,7 +9438,13 @@ void make_whole(V&& value, W& into) {
   } else if constexpr (blob<value_type>) {
     into = value.finish();
   } else if constexpr (array_expression<value_type>) {
-    value.write_to(into.resize(value.shape()));
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    write_array(value, destination(to, shape));
+  } else if constexpr (detail::tells_strides<value_type>) {
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    destination(to, shape).copy_from(value);
   } else if constexpr (requires {
                          value.shape();
                          value.values();
@@ -6964,7 +9548,7 @@ template <class Plan>
 const state& state_that_fits(const Plan& p, const state& given, const state& mine) {
   using parts = plan_parts<Plan>;
   state_needs needs{.resumable = resumable<Plan>, .elastic = elastic<Plan>, .batched = parts::batched};
-  if constexpr (parts::batched) {
+  if constexpr (parts::batched && !parts::facts.uneven) {
     const auto& batch = at<parts::in::batch>(p.stages());
     needs.global = batch.global;
     needs.step_size = batch.global ? batch.size : batch.global_size(mine.world);
@@ -7001,6 +9585,8 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
         difference.empty() ? first_difference(given.plan, mine.plan, false) : difference;
     refuse_state({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
   }
+  if (s.random != mine.random)
+    refuse_state({"it is of other random stages: ", difference.empty() ? "a key was changed" : difference});
   if (!needs.elastic && (!fits || s.rank != mine.rank)) {
     refuse_state({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
                   s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,
@@ -7044,11 +9630,12 @@ struct run_counters {
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
-  unsigned workers = 0;
-  double seconds = 0;              ///< since the run was opened
-  double stall_seconds = 0;        ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;  ///< all workers together, evaluating
-  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  unsigned workers = 0;                ///< threads that work now
+  double seconds = 0;                  ///< since the run was opened
+  double worker_seconds = 0;           ///< the same of all workers together, those that rest left out
+  double stall_seconds = 0;            ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;      ///< all workers together, evaluating
+  double waiting_for_room = 0;         ///< all workers together, seconds without a block to work on
   /// of these, seconds in which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
   /// all workers together, seconds behind the serial front of a forward source
@@ -7084,6 +9671,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
   lessen(now.seconds, before.seconds);
+  lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
   lessen(now.worker_busy_seconds, before.worker_busy_seconds);
   lessen(now.waiting_for_room, before.waiting_for_room);
@@ -7201,16 +9789,14 @@ class bad_slots {
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
 
-  void add(const bad_slot& one) { all_.push_back(one); }
+  void add(const bad_slot& one);
   /// The one whose substitute stands in a row, or null.
   [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
     for (bad_slot& one : all_)
       if (one.row == row && one.substitute) return &one;
     return nullptr;
   }
-  void sort() noexcept {
-    std::sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
-  }
+  void sort() noexcept;
   /// How many of the rows [first, first + count) hold nothing.
   [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
     std::size_t found = 0;
@@ -7268,7 +9854,15 @@ struct bad_is_replaced {
 
 // ---- penstock/run/bad/bad_slot.ipp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
+PENSTOCK_INLINE void bad_slots::sort() noexcept {
+  std::sort(all_.begin(), all_.end(),
+            [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
+}
+
+namespace detail {
 
 PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> message) {
   error made(e.code(), message);
@@ -7280,7 +9874,8 @@ PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> me
   return made;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/bad/bad_tally.hpp
 
@@ -7392,7 +9987,7 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share,
     if (found.source) detail::append(line, {", \"source\": ", *found.source});
   };
   const auto text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", detail::json_quoted(value)});
   };
   detail::append(line, {"{\"rank\": ", share.rank, ", \"epoch\": ", one.at.epoch, ", "});
   place(one.at, mine);
@@ -7435,6 +10030,73 @@ PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/row_origins.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where the rows of a batch that is gathered came from: each from one position, or from several, where
+/// samples were put together.
+///
+/// Rows are appended one after another. As long as each has one origin they are a list of positions and no
+/// more; the first row that gets another one makes 8 bytes a row of it.
+class row_origins {
+ public:
+  void clear() noexcept {
+    positions_.clear();
+    ends_.clear();
+  }
+  [[nodiscard]] bool empty() const noexcept { return positions_.empty(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return one_each() ? positions_.size() : ends_.size(); }
+  /// Whether no row has several origins.
+  [[nodiscard]] bool one_each() const noexcept { return ends_.empty(); }
+  /// The origins of all rows, row by row.
+  [[nodiscard]] const std::vector<position>& all() const noexcept { return positions_; }
+  /// The origins of a row, at least one, in the order in which they came.
+  [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept {
+    if (one_each()) return {positions_.data() + row, 1};
+    const std::size_t first = row == 0 ? 0 : ends_[row - 1];
+    return {positions_.data() + first, ends_[row] - first};
+  }
+
+  void reserve(std::size_t rows) { positions_.reserve(rows); }
+  /// Appends so many rows of one origin each; the positions are to be written where it points.
+  [[nodiscard]] position* add_rows(std::size_t count) {
+    const std::size_t before = positions_.size();
+    if (!one_each()) add_ends(count);
+    positions_.resize(before + count);
+    return positions_.data() + before;
+  }
+  /// Gives the last row one more origin.
+  void add_to_last(position origin);
+
+ private:
+  void add_ends(std::size_t count);
+
+  std::vector<position> positions_;
+  std::vector<std::size_t> ends_;  // of each row's origins, where some row has several
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/row_origins.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void row_origins::add_to_last(position origin) {
+  if (one_each()) {
+    ends_.reserve(positions_.size());
+    for (std::size_t row = 0; row < positions_.size(); ++row) ends_.push_back(row + 1);
+  }
+  positions_.push_back(origin);
+  ends_.back() = positions_.size();
+}
+
+PENSTOCK_INLINE void row_origins::add_ends(std::size_t count) {
+  for (std::size_t i = 1; i <= count; ++i) ends_.push_back(positions_.size() + i);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/slot_memory.hpp
 
 namespace penstock::inline v0_1 {
@@ -7452,25 +10114,30 @@ class slot_memory {
   slot_memory() = default;
   template <device_session Session>
   slot_memory(Session& session, memory_account& account) noexcept
-      : session_(&session), calls_(&calls_to<Session>), account_(&account) {}
+      : session_(&session), calls_(&calls_to<Session>), account_(&account) {
+    if constexpr (requires { Session::space; }) space_ = Session::space;
+  }
   slot_memory(slot_memory&& other) noexcept
       : session_(other.session_),
         calls_(other.calls_),
         account_(other.account_),
         data_(std::exchange(other.data_, nullptr)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
+        capacity_(std::exchange(other.capacity_, 0)),
+        space_(other.space_) {}
   slot_memory& operator=(slot_memory&& other) noexcept {
     std::swap(session_, other.session_);
     std::swap(calls_, other.calls_);
     std::swap(account_, other.account_);
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
+    std::swap(space_, other.space_);
     return *this;
   }
   ~slot_memory() { release(); }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] memory_space space() const noexcept { return space_; }
 
   /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
   void reserve(std::size_t bytes, std::size_t keep = 0) {
@@ -7497,6 +10164,7 @@ class slot_memory {
   memory_account* account_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
+  memory_space space_ = memory_space::host;
 };
 
 }  // namespace penstock::inline v0_1
@@ -7544,20 +10212,26 @@ struct block : placement {
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
   std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
-  std::vector<position> gathered;      // batches made of chunks: where each row came from
+  row_origins gathered;                // batches made of chunks: where each row came from
+  std::uint64_t grain_slots = 1;       // slots that a worker takes at a time
   bool transferred = false;
   bool from_batches = false;  // of the pool of gathered batches, not of the engine's
 
   std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
-  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
+  shared<void> owner;                    // keeps the pool alive while there are shares
 
   std::mutex lock;
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
   bad_slots bad;
 
-  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
-  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const;
+  /// Adds where `count` rows of a chunk came from, which become as many rows of a batch: without a branch
+  /// where its positions follow each other.
+  void add_positions(row_origins& all, std::uint64_t first_row, std::uint64_t count) const;
+  /// Adds where a row of a chunk came from that is put into the last row of a batch, with what is there.
+  void add_to_last(row_origins& all, std::uint64_t row) const {
+    all.add_to_last({epoch, index(sources[static_cast<std::size_t>(row)])});
+  }
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {
     return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
@@ -7612,6 +10286,13 @@ class block_pool {
     }
   }
   void give_back(block* b) noexcept;
+  /// Shows the free ones that would be taken last, as many as there are blocks beyond `wanted`.
+  template <class See>
+  void see_surplus(std::size_t wanted, See see) {
+    const std::lock_guard guard(lock_);
+    const std::size_t surplus = all_.size() > wanted ? all_.size() - wanted : 0;
+    for (std::size_t i = 0; i < surplus && i < free_.size(); ++i) see(*free_[i]);
+  }
 
  private:
   std::size_t most_;
@@ -7630,12 +10311,11 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE block::block() = default;
 PENSTOCK_INLINE block::~block() = default;
 
-PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
+PENSTOCK_INLINE void block::add_positions(row_origins& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
-  const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+  const std::size_t n = static_cast<std::size_t>(count);
   const std::uint32_t* const from_slots = sources.data() + first_row;
-  all.resize(filled + n);
-  position* const into = all.data() + filled;
+  position* const into = all.add_rows(n);
   const std::uint64_t of_epoch = epoch;
   if (!listed && batches[0].view.contiguous()) {
     const std::uint64_t first = index(0);
@@ -7698,13 +10378,1567 @@ PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/held_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One share of a block: its memory is not used again, and its pool not destroyed, while there is one.
+class block_share {
+ public:
+  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
+
+  block_share() noexcept = default;
+  /// Takes a share of a block of which the caller has one.
+  block_share(block& of, give_back how) noexcept;
+  block_share(const block_share& other) noexcept;
+  block_share(block_share&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
+  block_share& operator=(block_share other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~block_share() {
+    if (block_ != nullptr) give_back_(*block_, 1);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+  give_back give_back_ = nullptr;
+};
+
+}  // namespace detail
+
+/// One field of a batch, held: what `hold<"x">(batch)` gives. It keeps the batch's memory as the batch itself
+/// does, and may outlive batch, run and plan: what tensors of other libraries stand on. Copies hold too; one
+/// that was moved from holds nothing, and its view must not be used.
+///
+/// It counts as a batch that the consumer holds: the memory comes back to the run when the last holder lets
+/// go, in any thread. Cost: one atomic addition, and one when it ends; no allocation.
+template <class View>
+class held_column {
+ public:
+  held_column() = default;
+  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
+      : share_(std::move(share)), view_(view), device_data_(device_data) {}
+
+  /// As `get<"x">(batch)`; valid while anybody holds the column.
+  [[nodiscard]] const View& view() const& noexcept { return view_; }
+  const View& view() const&& = delete;
+  /// As `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before the batch is dropped.
+  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
+  /// Lets go.
+  void reset() noexcept { *this = held_column(); }
+
+ private:
+  detail::block_share share_;
+  View view_{};
+  const void* device_data_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/held_column.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+  of.shares.fetch_add(1, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE block_share::block_share(const block_share& other) noexcept
+    : block_(other.block_), give_back_(other.give_back_) {
+  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/batch_view.hpp
+
+/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
+namespace penstock::inline v0_1 {
+
+/// Values of different lengths, one sample's after another's: a range of
+/// `std::span<const T>`, one a sample.
+template <class T>
+class ragged_view : public basic_ragged_view<const T> {
+ public:
+  using basic_ragged_view<const T>::basic_ragged_view;
+  ragged_view() = default;
+  /// Of a view that may write too.
+  ragged_view(const basic_ragged_view<T>& writes) noexcept : basic_ragged_view<const T>(writes) {}
+};
+
+/// Arrays padded with zeros to the longest along their first length: a range of
+/// `std::span<const T>`, one a sample, without the padding.
+template <class T>
+class padded_view : public basic_padded_view<const T> {
+ public:
+  using basic_padded_view<const T>::basic_padded_view;
+  padded_view() = default;
+  /// Of a view that may write too.
+  padded_view(const basic_padded_view<T>& writes) noexcept : basic_padded_view<const T>(writes) {}
+};
+
+}  // namespace penstock::inline v0_1
+
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::padded_view<T>> = true;
+
+// ---- penstock/run/block/flexible_values.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A failure that belongs to one slot.
+struct slot_error {
+  std::uint64_t slot;
+  error what;
+};
+
+/// How values whose shape is known at run time become one piece.
+enum class collation : std::uint8_t { stacked, appended, padded };
+
+/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
+/// and how they become one piece. `flexible_column` gives them their type.
+///
+/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
+/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
+/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
+/// stands is known when all are there.
+class flexible_values {
+ public:
+  /// `row_alignment`: that of the rows of stacked values in bytes, 0 where they have no gaps.
+  template <class Session>
+  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
+                  std::size_t row_alignment = 0)
+      : memory_(session, account),
+        account_(&account),
+        lock_(std::make_unique<std::mutex>()),
+        how_(how),
+        element_bytes_(element_bytes),
+        row_alignment_(row_alignment) {}
+  flexible_values(flexible_values&&) noexcept = default;
+  flexible_values& operator=(flexible_values&&) noexcept = default;
+
+  void begin(std::size_t slots);
+  void grow(std::size_t slots, std::size_t written);
+  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
+  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
+  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
+  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
+  void choose_lead(std::size_t valid) noexcept;
+  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
+  /// the first one's.
+  void finish(std::size_t slots, std::size_t valid, bool holes);
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
+
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept;
+  /// Gives all memory back.
+  void release() noexcept;
+  /// The shape of the values of the last round, and what a block that begins may expect; of padded values the
+  /// longest with its length. Nothing where no value has shown one yet.
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept {
+    return known_ ? std::optional(shape_) : std::nullopt;
+  }
+  void expect(const std::optional<extents>& shape) {
+    known_ = shape.has_value();
+    shape_ = shape.value_or(extents());
+  }
+  /// After `finish`, where the round had no value: takes the shape of the values that came before it in the
+  /// run, whatever was expected when the round began. All rows are zeros then.
+  void settle(std::size_t slots, const std::optional<extents>& before);
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  /// The first `slots` rows.
+  [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
+
+ protected:
+  /// Whether a value of the expected shape goes straight to its place.
+  [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
+  [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
+    return memory_.data() + slot * stride_;
+  }
+  /// Whether there is a shape to show.
+  [[nodiscard]] bool shows_shape() const noexcept { return known_; }
+  /// Makes a place in the side arena for the value of a slot, which lies there as it will in the slot.
+  /// Workers share the arena; what it has allocated it keeps for the next round.
+  [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
+  [[nodiscard]] memory_space space() const noexcept { return memory_.space(); }
+  [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
+  [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
+  [[nodiscard]] const std::uint8_t* mask() const noexcept { return mask_.data(); }
+
+ private:
+  struct entry {
+    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    const std::byte* where = nullptr;
+    extents shape;
+  };
+  struct piece {
+    buffer bytes;
+    std::size_t used = 0;
+  };
+
+  /// The bytes of a slot for values of this shape.
+  [[nodiscard]] std::size_t slot_bytes(const extents& shape) const noexcept {
+    return row_alignment_ == 0 ? static_cast<std::size_t>(shape.elements()) * element_bytes_
+                               : slot_bytes_with_gaps(shape);
+  }
+  [[nodiscard, gnu::cold]] std::size_t slot_bytes_with_gaps(const extents& shape) const noexcept;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes);
+  void drop_pieces() noexcept;
+  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
+  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
+    return is_aside(slot) && entries_[slot].where == nullptr;
+  }
+  [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
+  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
+  void put_in_place(std::size_t slots, std::size_t valid, bool holes);
+  void fill_holes(std::size_t valid);
+  void finish_ragged(std::size_t slots, std::size_t valid);
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+
+  slot_memory memory_;
+  memory_account* account_;
+  std::unique_ptr<std::mutex> lock_;
+  collation how_;
+  bool aside_ = false;
+  bool known_ = false;    // `shape_` is that of values, of this round or of one before
+  bool settled_ = false;  // of this round
+  std::size_t element_bytes_;
+  std::size_t row_alignment_;
+  std::vector<entry> entries_;
+  std::vector<piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t stride_ = 0;  // bytes of a row, where the shape is known
+  std::uint64_t round_ = 0;
+  std::size_t lead_ = 0;                // the slot with whose shape others must agree
+  extents shape_;                       // stack: of the values in place
+  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
+  std::vector<extents> shapes_;
+  std::vector<std::uint8_t> mask_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/slot_layout.hpp
+
+/// How stacked values lie in their slots, by collate policy: all from the shape of a value.
+namespace penstock::inline v0_1::detail {
+
+/// Throws `errc::shape` for a value that a policy has no place for.
+[[noreturn]] void refuse_channels(const extents& shape);
+[[noreturn]] void refuse_rows(const extents& shape, std::size_t alignment);
+[[noreturn]] void refuse_rank(const extents& shape);
+
+/// Throws where a batch of values of this shape would have more lengths than an array can have.
+inline void check_rank(const extents& shape) {
+  if (shape.rank() == extents::max_rank) [[unlikely]]
+    refuse_rank(shape);
+}
+
+/// The elements from row to row of pitched arrays: as few as there can be, at whole elements and at multiples
+/// of `alignment` bytes, which is a power of two.
+[[nodiscard]] constexpr std::uint64_t pitch_in_elements(const extents& shape, std::size_t element_bytes,
+                                                        std::size_t alignment) noexcept {
+  const std::size_t common = element_bytes & (~element_bytes + 1);  // the power of two in it
+  const std::uint64_t step = common < alignment ? alignment / common : 1;
+  const std::uint64_t row = shape[shape.rank() - 1];
+  return row / step * step + (row % step == 0 ? 0 : step);
+}
+[[nodiscard]] constexpr std::uint64_t rows_in(const extents& shape) noexcept {
+  std::uint64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return rows;
+}
+/// The elements of a slot for pitched arrays of a shape, its gaps included.
+[[nodiscard]] constexpr std::uint64_t pitched_elements(const extents& shape, std::size_t element_bytes,
+                                                       std::size_t alignment) noexcept {
+  return shape.rank() == 0 ? 1 : rows_in(shape) * pitch_in_elements(shape, element_bytes, alignment);
+}
+
+/// Whether the bytes of pitched arrays of a shape can be counted. A length of 0 does not make up for the
+/// others, whose strides must be counted too.
+[[nodiscard]] constexpr bool pitched_can_lie(const extents& shape, std::size_t element_bytes,
+                                             std::size_t alignment) noexcept {
+  const std::uint64_t most = ~std::uint64_t{0} / 4 / element_bytes;
+  if (shape.rank() == 0 || shape[shape.rank() - 1] > most) return false;
+  std::uint64_t elements = pitch_in_elements(shape, element_bytes, alignment);
+  for (std::size_t i = shape.rank() - 1; elements <= most && i-- > 0;) {
+    if (shape[i] == 0) continue;
+    if (elements == 0) elements = 1;
+    if (shape[i] > most / elements) return false;
+    elements *= shape[i];
+  }
+  return elements <= most;
+}
+
+/// Under `stack`: row-major and dense. Sizes and strides are in elements of `element_bytes`.
+template <class Policy>
+struct slot_layout {
+  /// Throws where a value of this shape cannot lie so; the members below give something for each shape.
+  static void check(const extents& /*shape*/, std::size_t /*element_bytes*/) {}
+  /// The shape that a slot has.
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
+  /// Elements of a slot, its gaps included.
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t /*element_bytes*/) noexcept {
+    return shape.elements();
+  }
+  /// Those of a value in its slot.
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t /*element_bytes*/) noexcept {
+    return dense_strides(shape);
+  }
+};
+
+template <>
+struct slot_layout<channels_first_policy> {
+  static void check(const extents& shape, std::size_t /*element_bytes*/) {
+    if (shape.rank() != 3) [[unlikely]]
+      refuse_channels(shape);
+  }
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept {
+    return shape.rank() == 3 ? extents(shape[2], shape[0], shape[1]) : shape;
+  }
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t /*element_bytes*/) noexcept {
+    return shape.elements();
+  }
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t /*element_bytes*/) noexcept {
+    if (shape.rank() != 3) return dense_strides(shape);
+    return {static_cast<std::int64_t>(shape[1]), 1, static_cast<std::int64_t>(shape[0] * shape[1])};
+  }
+};
+
+template <std::size_t Alignment>
+struct slot_layout<pitched_policy<Alignment>> {
+  static void check(const extents& shape, std::size_t element_bytes) {
+    if (!pitched_can_lie(shape, element_bytes, Alignment)) [[unlikely]]
+      refuse_rows(shape, Alignment);
+  }
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t element_bytes) noexcept {
+    return pitched_elements(shape, element_bytes, Alignment);
+  }
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t element_bytes) noexcept {
+    element_strides strides{};
+    if (shape.rank() == 0) return strides;
+    std::size_t i = shape.rank() - 1;
+    strides[i] = 1;
+    std::uint64_t step = pitch_in_elements(shape, element_bytes, Alignment);
+    for (; i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
+    return strides;
+  }
+  /// Writes zeros behind each row of a slot.
+  static void clear_gaps(std::byte* slot, const extents& shape, std::size_t element_bytes) noexcept {
+    if (shape.rank() == 0) return;
+    const auto row = static_cast<std::size_t>(shape[shape.rank() - 1]) * element_bytes;
+    const auto pitch =
+        static_cast<std::size_t>(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
+    if (row == pitch) return;
+    for (std::uint64_t i = rows_in(shape); i > 0; --i, slot += pitch) std::memset(slot + row, 0, pitch - row);
+  }
+};
+
+/// The strides of a column: those of its slots behind the distance between them.
+template <class Policy>
+[[nodiscard]] constexpr element_strides column_strides(const extents& shape,
+                                                       std::size_t element_bytes) noexcept {
+  using layout = slot_layout<Policy>;
+  const element_strides inner = layout::strides(shape, element_bytes);
+  element_strides strides{static_cast<std::int64_t>(layout::elements(shape, element_bytes))};
+  for (std::size_t i = 1; i < strides.size(); ++i) strides[i] = inner[i - 1];
+  return strides;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/block/slot_layout.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_channels(const extents& shape) {
+  throw error(errc::shape, {"batch cannot put the channels first of a value of shape ", to_string(shape),
+                            "; channels_first takes (height, width, channels)"})
+      .in_stage("batch");
+}
+
+PENSTOCK_INLINE void refuse_rows(const extents& shape, std::size_t alignment) {
+  throw error(errc::shape,
+              {"batch cannot lay out a value of shape ", to_string(shape), " in rows of ", alignment,
+               " bytes; pitched takes arrays with at least one length that memory holds"})
+      .in_stage("batch");
+}
+
+PENSTOCK_INLINE void refuse_rank(const extents& shape) {
+  throw error(errc::shape,
+              {"batch cannot put one more length in front of a value of shape ", to_string(shape),
+               ", since arrays have eight at most; give it fewer in map before batch"})
+      .in_stage("batch");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/run/block/flexible_values.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
+  const bool stacks = how_ == collation::stacked;
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (stacks && !aside_) drop_pieces();  // the shape is known now
+  for (piece& p : pieces_) p.used = 0;
+  piece_ = 0;
+  ++round_;
+  lead_ = 0;
+  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  if (stacks) memory_.reserve(slots * stride_);
+  aside_ = settled_ = false;
+}
+
+PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
+  if (entries_.size() < slots) entries_.resize(slots);
+  if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
+  std::array<std::size_t, 64> tried{};
+  std::size_t shapes = 0, most = 0;
+  for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
+    const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
+    if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
+    tried[shapes++] = i;
+    std::size_t same = 0;
+    for (std::size_t j = i; j < valid; ++j) same += fits(j);
+    if (same > most) {
+      most = same;
+      lead_ = i;
+    }
+  }
+}
+
+PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
+  if (how_ == collation::stacked)
+    finish_stack(slots, valid, holes);
+  else if (how_ == collation::padded)
+    finish_padded(slots, valid, holes);
+  else
+    finish_ragged(slots, valid);
+}
+
+PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
+  if (settled_ || how_ == collation::appended) return;
+  const bool stacks = how_ == collation::stacked;
+  expect(before);
+  if (known_ && !stacks) shape_ = shape_.drop_front().prepend(0);
+  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  if (slots * stride_ == 0) return;
+  memory_.reserve(slots * stride_);
+  std::memset(memory_.data(), 0, slots * stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values& other, std::size_t first,
+                                           std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const extents& shape = other.shape_at(first + i);
+    const std::size_t size = slot_bytes(shape);
+    const std::byte* const where =
+        other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
+    const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
+    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, shape);
+    if (size != 0) std::memcpy(into, where, size);
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t flexible_values::held() const noexcept {
+  std::uint64_t bytes = memory_.capacity();
+  for (const piece& p : pieces_) bytes += p.bytes.capacity();
+  return bytes;
+}
+
+PENSTOCK_INLINE void flexible_values::release() noexcept {
+  drop_pieces();
+  memory_.release();
+}
+
+PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
+  if (memory_.data() == nullptr || (how_ != collation::appended && !known_)) return {};
+  if (how_ != collation::appended) return {memory_.data(), slots * slot_bytes(shape_)};
+  return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
+}
+
+PENSTOCK_INLINE std::size_t flexible_values::slot_bytes_with_gaps(const extents& shape) const noexcept {
+  return static_cast<std::size_t>(detail::pitched_elements(shape, element_bytes_, row_alignment_)) *
+         element_bytes_;
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, const extents& shape) {
+  std::byte* const where = allocate((slot_bytes(shape) + 63) / 64 * 64);
+  entries_[slot] = {round_, where, shape};
+  return where;
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::allocate(std::size_t bytes) {
+  const std::lock_guard guard(*lock_);
+  aside_ = true;
+  while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
+  if (piece_ == pieces_.size()) {
+    pieces_.emplace_back();
+    pieces_.back().bytes.resize_for_overwrite(
+        std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
+    account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
+  }
+  piece& p = pieces_[piece_];
+  std::byte* const where = p.bytes.data() + p.used;
+  p.used += bytes;
+  return where;
+}
+
+PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
+  for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
+  pieces_.clear();
+}
+
+/// Whether values of these shapes can be in one batch.
+PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
+  if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  return a == b;
+}
+
+/// The slot whose shape counts; `valid` where all are blank.
+PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
+  std::size_t lead = lead_ < valid ? lead_ : 0;
+  if (lead < valid && is_blank(lead))
+    for (lead = 0; lead < valid && is_blank(lead); ++lead) {
+    }
+  return lead;
+}
+
+PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+  settled_ = holes ? lead_of(valid) < valid : valid != 0;
+  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+  if (holes) fill_holes(valid);
+  if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
+}
+
+/// Some values were not of the expected shape: either all have another one, or there is an error.
+PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  if (lead == valid) return;
+  const extents first = shape_at(lead);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (!(shape_at(i) == first) && !(holes && is_blank(i)))
+      throw slot_error{
+          i, error(errc::shape,
+                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
+                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+                 .in_stage("batch")};
+  stride_ = slot_bytes(first);
+  memory_.reserve(slots * stride_);
+  for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+    if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
+      std::memcpy(in_place(i), entries_[i].where, stride_);
+  shape_ = first;
+  known_ = true;
+}
+
+PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
+  for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
+    if (is_blank(i)) std::memset(in_place(i), 0, stride_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size_t valid) {
+  offsets_.resize(slots + 1);
+  shapes_.resize(slots);
+  offsets_[0] = 0;
+  for (std::size_t i = 0; i < slots; ++i) {
+    shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
+    offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
+  }
+  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
+  for (std::size_t i = 0; i < valid; ++i)
+    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
+      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
+                  count * element_bytes_);
+}
+
+PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
+  std::uint64_t longest = 0;
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (holes && is_blank(i)) continue;
+    const extents& shape = entries_[i].shape;
+    if (shape.rank() == 0 || !(shape.drop_front() == inner))
+      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                              " beside one of shape ", to_string(entries_[lead].shape),
+                                              ": only the first length may differ"})
+                              .in_stage("batch")};
+    try {
+      longest = std::max(longest, detail::rows_of(shape));
+    } catch (const error& e) {
+      throw slot_error{i, error(e).in_stage("batch")};
+    }
+  }
+  shape_ = inner.prepend(longest);
+  settled_ = known_ = lead < valid;
+  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
+  memory_.reserve(slots * row);
+  offsets_.assign(slots, 0);
+  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+  std::byte* into = memory_.data();
+  for (std::size_t i = 0; i < slots; ++i, into += row) {
+    std::size_t filled = 0;
+    if (i < valid && !(holes && is_blank(i))) {
+      offsets_[i] = entries_[i].shape[0];
+      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
+      if (filled != 0) std::memcpy(into, entries_[i].where, filled);
+      std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
+    }
+    if (filled != row) std::memset(into + filled, 0, row - filled);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/column.hpp
+
+/// One field of a block: where its values are written, and how they become one piece.
+///
+/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
+/// workers, each slot once; `finish(first, slots, valid)` for each batch by whoever ends the last grain;
+/// `settle(slots, before)`, which gives a column without any value the shape of those before it, and
+/// `view(first, slots)` by the consumer. A slot that stays without a value is `blank`, and one that was begun
+/// in vain is `unwrite`n before it is written again; `finish` is told that there are such `holes`.
+/// `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for the others
+/// `first` is 0.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Whether a value has this shape; asks without making one where it can.
+template <class V>
+bool has_shape(const V& v, const extents& shape) {
+  if constexpr (requires { v.shape(); })
+    return v.shape() == shape;
+  else
+    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
+}
+
+template <class V>
+extents value_shape(const V& v) {
+  if constexpr (requires { v.shape(); })
+    return v.shape();
+  else
+    return extents(static_cast<std::uint64_t>(v.size()));
+}
+
+/// Writes a flexible element of this shape to dense memory.
+template <class T, class V>
+void write_values(const V& v, T* into, const extents& shape, memory_space space = memory_space::host) {
+  if constexpr (blob<V>) {
+    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
+  } else if constexpr (array_expression<V>) {
+    write_array(v, destination<T>(into, shape, space));
+  } else if constexpr (tells_strides<V>) {
+    destination<T>(into, shape, space).copy_from(v);
+  } else if constexpr (requires { v.values(); }) {
+    const auto values = v.values();
+    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
+  } else {
+    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
+  }
+}
+
+/// Writes an element of this shape to a slot as a policy arranges it.
+template <class Policy, class T, class V>
+void write_arranged(const V& v, T* slot, const extents& shape, memory_space space = memory_space::host) {
+  using layout = slot_layout<Policy>;
+  const destination<T> into(slot, shape, layout::strides(shape, sizeof(T)), space);
+  if constexpr (blob<V>)
+    write_values(v, slot, shape);  // one row
+  else if constexpr (array_expression<V>)
+    write_array(v, into);
+  else if constexpr (tells_strides<V>)
+    into.copy_from(v);
+  else if constexpr (requires { v.values(); })
+    into.copy_from(v.values());
+  else
+    into.copy_from(std::span<const T>(v.data(), v.size()));
+  if constexpr (has_gaps<Policy>) layout::clear_gaps(reinterpret_cast<std::byte*>(slot), shape, sizeof(T));
+}
+
+}  // namespace detail
+
+/// Values whose shape the type knows: written in place, nothing else to do.
+template <class V, class Policy = stack_policy>
+class fixed_column {
+  using stored = detail::stored<V>;
+  using layout = detail::slot_layout<Policy>;
+  using number = typename stored::type;
+  static constexpr extents row_shape = [] {
+    if constexpr (static_array_expression<V>)
+      return extents(V::static_shape);
+    else
+      return stored::scalar ? extents() : extents(stored::elements);
+  }();
+  static constexpr std::size_t row_elements =
+      detail::arranges<Policy> ? static_cast<std::size_t>(layout::elements(row_shape, sizeof(number)))
+                               : stored::elements;
+  static_assert(row_shape.rank() < extents::max_rank, "a batch has one more length in front");
+
+ public:
+  using value_type = number;
+  /// Bytes of a slot, its gaps included.
+  static constexpr std::size_t row_bytes = sizeof(number) * row_elements;
+
+  template <class Session>
+  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
+  /// Room for more rows of a block that is being filled by one thread.
+  void grow(std::size_t slots, std::size_t written) {
+    memory_.reserve(slots * row_bytes, written * row_bytes);
+  }
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    value_type* into = row(slot);
+    if constexpr (detail::arranges<Policy>)
+      detail::write_arranged<Policy>(value, into, row_shape, memory_.space());
+    else if constexpr (static_array_expression<U>)
+      write_array(value, destination<value_type>(into, row_shape, memory_.space()));
+    else if constexpr (stored::scalar)
+      *into = static_cast<value_type>(std::forward<U>(value));
+    else
+      copy_row(into, value.data());
+  }
+  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
+  /// Ends rows [first, first + slots), of which `valid` were written.
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
+    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
+  }
+  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
+  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
+    if (count != 0)
+      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
+                  count * row_bytes);
+  }
+  void expect(const std::optional<extents>&) noexcept {}
+  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept { memory_.release(); }
+
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
+    return shown<const value_type>(first, slots);
+  }
+  /// As `view`, but values can be changed through it.
+  [[nodiscard]] auto edit(std::size_t first, std::size_t slots) { return shown<value_type>(first, slots); }
+  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
+    return {memory_.data() + first * row_bytes, slots * row_bytes};
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] auto shown(std::size_t first, std::size_t slots) const {
+    if constexpr (stored::scalar)
+      return std::span<T>(row(first), slots);
+    else if constexpr (detail::has_gaps<Policy>)
+      return strided_view<T>(row(first), row_shape.prepend(slots),
+                             detail::column_strides<Policy>(row_shape, sizeof(T)));
+    else
+      return tensor_view<T>(row(first), layout::shown(row_shape).prepend(slots));
+  }
+  [[nodiscard]] value_type* row(std::size_t slot) const {
+    return reinterpret_cast<value_type*>(memory_.data()) + slot * row_elements;
+  }
+  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
+  /// knows better than the compiler, which makes a string instruction of it.
+  static void copy_row(void* into, const void* values) noexcept {
+    std::size_t size = row_bytes;
+    if constexpr (row_bytes > 256) asm("" : "+r"(size));
+    std::memcpy(into, values, size);
+  }
+
+  slot_memory memory_;
+};
+
+/// Values of one type whose shapes are known at run time.
+template <class T, class Policy>
+class flexible_column : public flexible_values {
+  static constexpr bool stacks = detail::stacks<Policy>;
+  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
+  static constexpr collation how = stacks ? collation::stacked
+                                   : pads ? collation::padded
+                                          : collation::appended;
+  using layout = detail::slot_layout<Policy>;
+
+ public:
+  using value_type = T;
+
+  template <class Session>
+  flexible_column(Session& session, memory_account& account)
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>) {}
+
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    if (stacks && knows_shape() && detail::has_shape(value, shape())) {
+      write_at(place(slot), value, shape(), space());
+    } else {
+      const extents found = detail::value_shape(value);
+      if constexpr (stacks || pads) detail::check_rank(found);
+      if constexpr (detail::arranges<Policy>) layout::check(found, sizeof(T));
+      write_at(reinterpret_cast<T*>(put_aside(slot, found)), value, found, memory_space::host);
+    }
+  }
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
+    flexible_values::finish(slots, valid, holes);
+  }
+
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
+    return shown<const T, padded_view<T>, ragged_view<T>>(slots);
+  }
+  /// As `view`, but values can be changed through it.
+  [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
+    return shown<T, basic_padded_view<T>, basic_ragged_view<T>>(slots);
+  }
+  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
+    return flexible_values::bytes(slots);
+  }
+
+ private:
+  template <class U>
+  static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
+    if constexpr (detail::arranges<Policy>)
+      detail::write_arranged<Policy>(value, into, shape, space);
+    else
+      detail::write_values(value, into, shape, space);
+  }
+  template <class U, class Padded, class Ragged>
+  [[nodiscard]] auto shown(std::size_t slots) const {
+    if constexpr (detail::has_gaps<Policy>)
+      return !shows_shape() ? strided_view<U>(tensor_view<U>(nullptr, extents(slots, 0)))
+                            : strided_view<U>(place(0), shape().prepend(slots),
+                                              detail::column_strides<Policy>(shape(), sizeof(T)));
+    else if constexpr (stacks)
+      return !shows_shape()  // padding alone, and no sample has shown its shape yet
+                 ? tensor_view<U>(nullptr, extents(slots, 0))
+                 : tensor_view<U>(place(0), layout::shown(shape()).prepend(slots));
+    else if constexpr (pads)
+      return Padded({place(0), shape().prepend(slots)}, offsets(), mask());
+    else
+      return Ragged(place(0), offsets(), shapes(), slots);
+  }
+  [[nodiscard]] T* place(std::size_t slot) const noexcept { return reinterpret_cast<T*>(in_place(slot)); }
+};
+
+/// Whole values, for a loop without batches: owned, their memory re-used.
+template <class W>
+class whole_column {
+ public:
+  template <class Session>
+  whole_column(Session&, memory_account&) {}
+
+  void begin(std::size_t slots) {
+    if (cells_.size() < slots) cells_.resize(slots);
+  }
+  void grow(std::size_t slots, std::size_t) { begin(slots); }
+  template <class U>
+  void write(std::size_t slot, U&& value) {
+    make_whole(std::forward<U>(value), cells_[slot].value);
+  }
+  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
+  void blank(std::size_t) noexcept {}
+  void unwrite(std::size_t) noexcept {}
+  void choose_lead(std::size_t) noexcept {}
+  void expect(const std::optional<extents>&) noexcept {}
+  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
+  void release() noexcept {}
+  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
+
+ private:
+  struct cell {  // a vector of bool has no references to its values
+    W value{};
+  };
+  std::vector<cell> cells_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/column_set.hpp
+
+/// The columns of a block: one per field of the element, one for an element that is no record.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class V, class Policy, shape_class Shape = shape_class_of<V>>
+struct column_for {
+  using type = flexible_column<typename stored<V>::type, Policy>;
+};
+template <class V, class Policy>
+struct column_for<V, Policy, shape_class::fixed> {
+  using type = fixed_column<V, std::conditional_t<arranges<Policy>, Policy, stack_policy>>;
+};
+
+template <class Batch, class V>
+struct columns_for {
+  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
+};
+template <class Batch, class... Fields>
+struct columns_for<Batch, record<Fields...>> {
+  using type =
+      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
+                               typename Batch::template policy<typename Fields::name_type>>::type...>;
+};
+
+/// Bytes of a row of columns, as far as their types tell.
+template <class Columns>
+inline constexpr std::uint64_t row_bytes_of = 0;
+template <class Column>
+  requires requires { Column::row_bytes; }
+inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
+template <class... Columns>
+inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
+    (row_bytes_of<Columns> + ... + std::uint64_t{0});
+
+}  // namespace detail
+
+/// The columns in which a plan's elements are gathered.
+template <class Columns>
+class column_set {
+ public:
+  static constexpr std::size_t size = Columns::size;
+  /// Bytes of a row, gaps included, as far as the types tell.
+  static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
+
+  template <class Session>
+  column_set(Session& session, memory_account& account)
+      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
+
+  void begin(std::size_t slots) {
+    each([&](auto& column) { column.begin(slots); });
+  }
+  void grow(std::size_t slots, std::size_t written) {
+    each([&](auto& column) { column.grow(slots, written); });
+  }
+  template <class V>
+  void write(std::size_t slot, V&& value) {
+    if constexpr (any_record<V> && !whole_rows) {
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
+      }(std::make_index_sequence<size>{});
+    } else {
+      detail::at<0>(columns_).write(slot, std::forward<V>(value));
+    }
+  }
+  /// Leaves a slot without a value: zeros, or an empty row.
+  void blank(std::size_t slot) {
+    each([&](auto& column) { column.blank(slot); });
+  }
+  /// Takes back what was written to a slot, perhaps in part.
+  void unwrite(std::size_t slot) noexcept {
+    each([&](auto& column) { column.unwrite(slot); });
+  }
+  void choose_lead(std::size_t valid) noexcept {
+    each([&](auto& column) { column.choose_lead(valid); });
+  }
+  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
+    std::uint64_t lowest = 0;
+    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    each([&](auto& column) {
+      try {
+        column.finish(first, slots, valid, holes);
+      } catch (const slot_error& e) {
+        if (failure == nullptr || e.slot < lowest) {
+          lowest = e.slot;
+          failure = std::current_exception();
+        }
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
+    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
+  }
+  /// The shapes that the last round found, and what a round that begins may expect.
+  using known_shapes = std::array<std::optional<extents>, size>;
+  [[nodiscard]] known_shapes shapes() const {
+    return columns_.apply([](const auto&... columns) { return known_shapes{columns.known_shape()...}; });
+  }
+  void expect(const known_shapes& shapes) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  /// Gives columns of `slots` rows that have no value the shapes of the values before them in the run.
+  void settle(std::size_t slots, const known_shapes& before) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.settle(slots, before[i++]); });
+  }
+  /// Bytes of memory, used or not.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
+  }
+  void release() noexcept {
+    each([](auto& column) { column.release(); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto& column() {
+    return detail::at<I>(columns_);
+  }
+  /// What a batch shows of a column.
+  template <std::size_t I>
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
+    return detail::at<I>(columns_).view(first, slots);
+  }
+  /// As `view`, but values can be changed through it.
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one(std::size_t first, std::size_t slots) {
+    return detail::at<I>(columns_).edit(first, slots);
+  }
+  /// The columns of a batch, to change values: a record of views, or one view.
+  template <class Views>
+  [[nodiscard]] Views edit(std::size_t first, std::size_t slots) {
+    return columns_.apply([&](auto&... columns) { return Views(columns.edit(first, slots)...); });
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
+    return columns_.apply(
+        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
+  }
+
+ private:
+  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
+
+  template <class Session, std::size_t... Is>
+  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
+        detail::type_at<Is, Columns>(session, account)}...}};
+  }
+  template <class F>
+  void each(F f) {
+    columns_.apply([&](auto&... columns) { (f(columns), ...); });
+  }
+  template <class F>
+  void both(const column_set& other, F f) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
+    }(std::make_index_sequence<size>{});
+  }
+
+  Columns columns_;
+};
+
+namespace detail {
+
+template <class Plan, bool Batched = plan_parts<Plan>::batched>
+struct columns_of_plan {
+  using parts = plan_parts<Plan>;
+  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
+  using type = column_set<typename columns_for<batch, typename parts::element>::type>;
+};
+template <class Plan>
+struct columns_of_plan<Plan, false> {
+  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
+};
+
+}  // namespace detail
+
+/// The columns of a plan's batches.
+template <class Plan>
+using columns_of = typename detail::columns_of_plan<Plan>::type;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch_columns.hpp
+
+/// The columns of a batch as a function of `map_batch` gets them, and as it may return new ones.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The facts of a batch that its columns do not hold.
+struct batch_facts {
+  std::size_t size = 0;    ///< slots
+  std::size_t valid = 0;   ///< of them with a sample; holes count
+  std::size_t holes = 0;   ///< of those
+  std::size_t global = 0;  ///< samples of the global step
+  position place;
+  /// 1 for each slot that holds a sample; empty until it is asked for
+  mutable std::vector<std::uint8_t> mask{};
+};
+
+}  // namespace detail
+
+/// The columns of one batch, to be changed in place: what a function of `map_batch` is called with.
+/// `get<"name">(columns)` gives the view that `get<"name">(batch)` would give, but one that may write: a
+/// span of numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views
+/// of ragged and padded values.
+/// Lengths and shapes stay as they are.
+///
+/// Slots that hold no sample are there: padding behind the others, and the holes that `bad_samples::skip`
+/// leaves. They are zeros; `valid()` tells them. Valid during the call.
+template <class Views>
+class batch_columns {
+ public:
+  using is_batch_columns = void;
+  /// A record of views, or the view of values without names.
+  using views_type = Views;
+
+  batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
+      : views_(views), facts_(&facts) {}
+
+  /// Slots of this rank's batch, padding included.
+  [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
+  /// Slots that hold a sample.
+  [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
+  /// Samples of the whole global step, as the batch says it.
+  [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
+  [[nodiscard]] std::span<const std::uint8_t> valid() const {
+    if (facts_->mask.empty()) {
+      facts_->mask.assign(facts_->size, 0);
+      std::fill_n(facts_->mask.begin(), static_cast<std::ptrdiff_t>(facts_->valid), std::uint8_t{1});
+    }
+    return facts_->mask;
+  }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
+  /// The number of this batch in its epoch.
+  [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
+
+  /// The view of field `I`, in the order of the element's type; 0 for values without names.
+  template <std::size_t I>
+  [[nodiscard]] auto field() const noexcept {
+    if constexpr (any_record<Views>)
+      return views_.template at<I>();
+    else
+      return views_;
+  }
+  /// The one field of a batch whose elements are no records.
+  [[nodiscard]] Views values() const noexcept
+    requires(!any_record<Views>)
+  {
+    return views_;
+  }
+  [[nodiscard]] auto begin() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.begin(); })
+  {
+    return views_.begin();
+  }
+  [[nodiscard]] auto end() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.end(); })
+  {
+    return views_.end();
+  }
+
+ private:
+  Views views_;
+  const detail::batch_facts* facts_;
+};
+
+/// The columns of any batch, also by reference.
+template <class T>
+concept any_batch_columns = requires { typename std::remove_cvref_t<T>::is_batch_columns; };
+
+/// The view of a field of a batch's columns: `get<"image">(columns)`.
+template <fixed_string Name, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  using views = typename std::remove_cvref_t<C>::views_type;
+  constexpr bool found = has_field<views, name_of<Name>>;
+  static_assert(found, "get: the batch has no field of that name; see its element's type");
+  if constexpr (found)
+    return columns.template field<views::template index_of<name_of<Name>>>();
+  else
+    return std::span<int>();  // so that one error is all
+}
+template <std::size_t I, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  return columns.template field<I>();
+}
+
+namespace detail {
+
+/// The view with which one column of a batch can be changed.
+template <class V, class Policy>
+consteval auto editing_view() {
+  using kept = stored<V>;
+  if constexpr (kept::shape == shape_class::fixed) {
+    if constexpr (kept::scalar)
+      return std::type_identity<std::span<typename kept::type>>{};
+    else if constexpr (has_gaps<Policy>)
+      return std::type_identity<strided_view<typename kept::type>>{};
+    else
+      return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (has_gaps<Policy>) {
+    return std::type_identity<strided_view<typename kept::type>>{};
+  } else if constexpr (stacks<Policy>) {
+    return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
+    return std::type_identity<basic_padded_view<typename kept::type>>{};
+  } else {
+    return std::type_identity<basic_ragged_view<typename kept::type>>{};
+  }
+}
+template <class V, class Policy>
+using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
+
+/// The views of what a chain has as columns at some place behind `batch`: `Columns` is the `batch` stage, or
+/// what a `map_batch` there has returned.
+template <class Columns, class Element>
+struct views_of_columns {
+  using type = Columns;
+};
+template <part_of_kind<batch_tag> Batch, class Element>
+struct views_of_columns<Batch, Element> {
+  using type = editing<Element, typename Batch::template policy<void>>;
+};
+template <part_of_kind<batch_tag> Batch, class... Fields>
+struct views_of_columns<Batch, record<Fields...>> {
+  using type = record<basic_field<
+      typename Fields::name_type,
+      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
+};
+
+/// The views of the columns at a place behind `batch`: what is called there with them.
+template <class Context>
+using views_in = typename views_of_columns<typename Context::columns,
+                                           std::remove_cvref_t<typename Context::element>>::type;
+
+/// Whether a value can be a column of a batch: numbers with a shape that it tells.
+template <class V>
+inline constexpr bool is_column = [] {
+  if constexpr (shape_class_of<V> == shape_class::fixed)
+    return !stored<V>::scalar;
+  else
+    return shape_class_of<V> == shape_class::announced;
+}();
+
+/// The view of a column that was returned: of a list of numbers a span, of what has a shape a `tensor_view`.
+template <class V>
+using returned_view = std::conditional_t<requires(const V& v) {
+  v.shape();
+}, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
+
+/// The views of new columns that a function of `map_batch` returns; void where it returns none, and where it
+/// returns what cannot be columns.
+template <class R>
+struct returned_columns {
+  static constexpr bool are_columns = false;
+  using type = void;
+};
+template <class R>
+  requires is_column<R>
+struct returned_columns<R> {
+  static constexpr bool are_columns = true;
+  using type = returned_view<R>;
+};
+template <class... Fields>
+  requires(sizeof...(Fields) != 0 && (is_column<std::remove_cvref_t<typename Fields::type>> && ...))
+struct returned_columns<record<Fields...>> {
+  static constexpr bool are_columns = true;
+  using type = record<
+      basic_field<typename Fields::name_type, returned_view<std::remove_cvref_t<typename Fields::type>>>...>;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/mapped_columns.hpp
+
+/// The columns of a block whose batches are given new ones by `map_batch`.
+namespace penstock::inline v0_1 {
+
+/// A column that a function has returned for a whole batch, in memory of the device's session. `View` is what
+/// the next function gets of it: a span of numbers, or a `tensor_view`.
+template <class View>
+class returned_column {
+ public:
+  using value_type = typename View::value_type;
+
+  template <class Session>
+  returned_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  /// Copies what was returned, or has it write itself here. Allocates only where it is larger than any
+  /// before.
+  template <class V>
+  void assign(const V& value) {
+    const extents shape = detail::value_shape(value);
+    const auto count = static_cast<std::size_t>(shape.elements());
+    memory_.reserve(count * sizeof(value_type));
+    if (count != 0) detail::write_values(value, data(), shape, memory_.space());
+    shape_ = shape;
+  }
+  /// Of a batch without slots.
+  void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
+
+  [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
+  [[nodiscard]] auto view() const noexcept { return shown<const value_type>(); }
+  [[nodiscard]] bytes_view bytes() const noexcept { return {memory_.data(), count() * sizeof(value_type)}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept {
+    clear();
+    memory_.release();
+  }
+
+ private:
+  [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
+  [[nodiscard]] std::size_t count() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  template <class T>
+  [[nodiscard]] auto shown() const noexcept {
+    if constexpr (std::is_same_v<View, std::span<value_type>>)
+      return std::span<T>(data(), count());
+    else
+      return tensor_view<T>(data(), shape_);
+  }
+
+  slot_memory memory_;
+  extents shape_{std::uint64_t{0}};
+};
+
+namespace detail {
+
+/// A view that may only be read, of what one that may write shows.
+template <class View>
+using reading = decltype(std::declval<const returned_column<View>&>().view());
+
+}  // namespace detail
+
+/// The columns that one function of `map_batch` returns.
+template <class... Columns>
+class returned_arrays {
+ public:
+  static constexpr std::size_t size = sizeof...(Columns);
+
+  template <class Session>
+  returned_arrays(Session& session, memory_account& account)
+      : columns_(make(session, account, std::index_sequence_for<Columns...>{})) {}
+
+  void clear() noexcept {
+    columns_.apply([](auto&... columns) { (columns.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ...); });
+  }
+  void release() noexcept {
+    columns_.apply([](auto&... columns) { (columns.release(), ...); });
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes() const {
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes()...}; });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view() const noexcept {
+    return detail::at<I>(columns_).view();
+  }
+  /// As `view`, but values can be changed through it.
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one() const noexcept {
+    return detail::at<I>(columns_).edit();
+  }
+
+ protected:
+  pack<Columns...> columns_;
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Columns...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Columns>{Columns(session, account)}...}};
+  }
+};
+
+/// The columns that one function of `map_batch` returns, by the views that the next function gets of them:
+/// one view, or a record of views.
+template <class Views>
+class returned_set : public returned_arrays<returned_column<Views>> {
+ public:
+  /// What a batch says its elements are.
+  using element = detail::reading<Views>;
+  using returned_arrays<returned_column<Views>>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    detail::at<0>(this->columns_).assign(made);
+  }
+  [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
+};
+template <class... Fields>
+class returned_set<record<Fields...>> : public returned_arrays<returned_column<typename Fields::type>...> {
+ public:
+  using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
+  using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
+    }(std::index_sequence_for<Fields...>{});
+  }
+  [[nodiscard]] record<Fields...> edit() const noexcept {
+    return this->columns_.apply([](const auto&... columns) { return record<Fields...>(columns.edit()...); });
+  }
+};
+
+/// The columns in which samples are gathered, and behind them a set of new ones for each function that
+/// returns some: the last of those are the batch's.
+template <class Gathered, class... Sets>
+class mapped_columns : public Gathered {
+  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
+
+ public:
+  /// What `batch_handle` says its elements are.
+  using element = typename last::element;
+
+  template <class Session>
+  mapped_columns(Session& session, memory_account& account)
+      : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
+
+  /// The new columns of the function that is number I among those that return some.
+  template <std::size_t I>
+  [[nodiscard]] auto& returned() noexcept {
+    return detail::at<I>(sets_);
+  }
+  void clear_returned() noexcept {
+    sets_.apply([](auto&... sets) { (sets.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return Gathered::held() + sets_.apply([](const auto&... sets) { return (sets.held() + ...); });
+  }
+  void release() noexcept {
+    Gathered::release();
+    sets_.apply([](auto&... sets) { (sets.release(), ...); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template view<I>();
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template edit_one<I>();
+  }
+  [[nodiscard]] auto bytes(std::size_t /*first*/, std::size_t /*slots*/) const { return final_set().bytes(); }
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Sets...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Sets>{Sets(session, account)}...}};
+  }
+  [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
+
+  pack<Sets...> sets_;
+};
+
+namespace detail {
+
+/// A place behind `batch`: the samples that were collated, and what the columns are there.
+template <class Element, class Columns>
+struct batch_place {
+  using element = Element;
+  using columns = Columns;
+};
+
+/// The place at the end of a plan's stages, and the sets of new columns that are made on the way.
+template <class Place, class Found, class... Stages>
+struct batch_way {
+  using place = Place;
+  using sets = Found;
+};
+template <class Place, class Found, class Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
+  requires(Stage::template returns<views_in<Place>>)
+struct batch_way<Place, pack<Found...>, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
+                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+
+template <class Plan, class Stages = typename Plan::stages_type>
+struct way_of_batches;
+template <class Plan, class... Stages>
+struct way_of_batches<Plan, pack<Stages...>>
+    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
+
+template <class Gathered, class Sets>
+struct with_returned {
+  using type = Gathered;
+};
+template <class Gathered, class Set, class... Sets>
+struct with_returned<Gathered, pack<Set, Sets...>> {
+  using type = mapped_columns<Gathered, Set, Sets...>;
+};
+
+template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
+struct block_columns {
+  using type = columns_of<Plan>;
+};
+template <class Plan>
+struct block_columns<Plan, true> {
+  using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
+};
+
+template <class Columns, class Element>
+struct batch_element {
+  using type = Element;
+};
+template <class Columns, class Element>
+  requires requires { typename Columns::element; }
+struct batch_element<Columns, Element> {
+  using type = typename Columns::element;
+};
+
+}  // namespace detail
+
+/// The columns in the blocks of a plan.
+template <class Plan>
+using block_columns_of = typename detail::block_columns<Plan>::type;
+
+/// What the elements of a plan's batches are: the samples that were collated, or the views of the columns
+/// that `map_batch` has made of them.
+template <class Plan>
+using batch_element_of =
+    typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/batch_handle.hpp
 
 namespace penstock::inline v0_1 {
 
 /// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the
-/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged
-/// or padded view by collate policy.
+/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a
+/// strided, ragged or padded view by collate policy. Of a batch that is not const the views may write: the
+/// memory is yours until the batch is dropped. What a device has copied is not changed by it.
+///
+/// A batch of a record has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
+/// in their order.
 ///
 /// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in
 /// any thread.
@@ -7715,7 +11949,7 @@ class batch_handle {
 
  public:
   using is_batch = void;
-  using element = typename parts::element;
+  using element = batch_element_of<typename Core::plan_type>;
 
   batch_handle() = default;
   /// Takes one share of the block, which keeps its pool alive.
@@ -7772,8 +12006,8 @@ class batch_handle {
   [[nodiscard]] std::size_t global_size() const { return global_; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    if (mask_ == nullptr) {
-      mask_ = std::make_unique<std::uint8_t[]>(slots_);
+    if (!mask_) {
+      mask_ = detail::fixed_array<std::uint8_t>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
         for (const auto& one : block_->bad.all())
@@ -7785,8 +12019,8 @@ class batch_handle {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
-  /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
-  /// of the bad sample. Allocates.
+  /// The global position of each slot that is not padding, and all of them of a slot that several samples
+  /// were put into; of a hole, and of a sample that was replaced, that of the bad sample. Allocates.
   [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
   /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
   /// Allocates, and may read the index.
@@ -7801,7 +12035,12 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return block_->columns.template column<I>().view(first_, slots_);
+    return block_->columns.template view<I>(first_, slots_);
+  }
+  /// A view that may write.
+  template <std::size_t I>
+  [[nodiscard]] auto field() & {
+    return block_->columns.template edit_one<I>(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -7809,26 +12048,46 @@ class batch_handle {
                   "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
                   "long as the view");
   }
-  /// The one field of a batch whose elements are no records.
+  /// Field `I` with the memory that it lies in; see `held_column`. The batch must not be empty.
+  template <std::size_t I = 0>
+  [[nodiscard]] auto hold() const {
+    return held_column<decltype(this->template field<I>())>(detail::block_share(*block_, &Core::give_up),
+                                                            this->template field<I>(), device_data<I>());
+  }
+  /// The one field of a batch whose elements are no records. As `field`, it may be written where the batch is
+  /// not const.
   [[nodiscard]] auto values() const&
     requires(!any_record<element>)
   {
     return field<0>();
   }
+  [[nodiscard]] auto values() &
+        requires(!any_record<element>)
+  {
+    return field<0>();
+  }
+  /// A batch whose elements are no records is the range that its view is.
   [[nodiscard]] auto begin() const&
     requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().begin(); })
   {
     return field<0>().begin();
   }
-  [[nodiscard]] auto end() const&
-    requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
+  [[nodiscard]] auto begin() &
+      requires(!any_record<element> && requires(batch_handle& b) { b.template field<0>().begin(); }) {
+        return field<0>().begin();
+      } [[nodiscard]] auto end() const&
+        requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
   {
     return field<0>().end();
   }
+  [[nodiscard]] auto end() &
+      requires(!any_record<element> && requires(batch_handle& b) { b.template field<0>().end(); }) {
+        return field<0>().end();
+      }
 
-  /// Where field `I` is on the device, for a device that copies; else where it is on the host.
-  template <std::size_t I = 0>
-  [[nodiscard]] const void* device_data() const {
+      /// Where field `I` is on the device, for a device that copies; else where it is on the host.
+      template <std::size_t I = 0>
+      [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
       return core().engine.device_session().data(block_->transfer, I);
     else
@@ -7852,7 +12111,7 @@ class batch_handle {
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
   position place_;
-  mutable std::unique_ptr<std::uint8_t[]> mask_;
+  mutable detail::fixed_array<std::uint8_t> mask_;
 };
 
 /// Any batch, also by reference.
@@ -7874,6 +12133,18 @@ template <fixed_string Name, any_batch B>
   else
     return std::span<const int>();  // so that one error is all
 }
+/// A field of a batch with the memory that it lies in, which may outlive batch and run: `hold<"x">(b)`. See
+/// `held_column`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] auto hold(const B& b) {
+  using element = typename B::element;
+  constexpr bool found = has_field<element, name_of<Name>>;
+  static_assert(found, "hold: the batch has no field of that name; see its element's type");
+  if constexpr (found)
+    return b.template hold<element::template index_of<name_of<Name>>>();
+  else
+    return held_column<std::span<const int>>();  // so that one error is all
+}
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
@@ -7884,763 +12155,154 @@ template <std::size_t I, any_batch B>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/block/batch_view.hpp
+/// The tuple protocol of a batch of a record: the views that `get<I>(batch)` gives.
+template <class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_size<penstock::batch_handle<Core>>
+    : std::integral_constant<std::size_t, penstock::batch_handle<Core>::element::size> {};
 
-/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
-namespace penstock::inline v0_1 {
-
-/// Values of different lengths, one sample's after another's.
-template <class T>
-class ragged_view {
- public:
-  ragged_view() = default;
-  ragged_view(const T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
-      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
-  [[nodiscard]] std::span<const T> values() const noexcept {
-    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
-  }
-  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
-  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
-    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
-  }
-  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
-
- private:
-  const T* values_ = nullptr;
-  const std::uint64_t* offsets_ = nullptr;
-  const extents* shapes_ = nullptr;
-  std::size_t size_ = 0;
+template <std::size_t I, class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_element<I, penstock::batch_handle<Core>> {
+  using type = decltype(std::declval<penstock::batch_handle<Core>&>().template field<I>());
+};
+template <std::size_t I, class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_element<I, const penstock::batch_handle<Core>> {
+  using type = decltype(std::declval<const penstock::batch_handle<Core>&>().template field<I>());
 };
 
-/// Arrays padded with zeros to the longest along their first length.
-template <class T>
-class padded_view {
- public:
-  padded_view() = default;
-  padded_view(tensor_view<const T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
-      : values_(values), lengths_(lengths), mask_(mask) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
-  /// (samples, longest, ...).
-  [[nodiscard]] const tensor_view<const T>& values() const noexcept { return values_; }
-  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
-  /// How long each sample is along the padded length.
-  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
-  /// (samples, longest): 1 where there is a value, 0 where there is padding.
-  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
-    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
-  }
-  /// The values of sample i without its padding.
-  [[nodiscard]] std::span<const T> operator[](std::size_t i) const noexcept {
-    const tensor_view<const T> row = values_[i];
-    const std::uint64_t inner = row.shape().drop_front().elements();
-    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
-  }
-
- private:
-  tensor_view<const T> values_;
-  const std::uint64_t* lengths_ = nullptr;
-  const std::uint8_t* mask_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/flexible_values.hpp
+// ---- penstock/run/engine/live_limits.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A failure that belongs to one slot.
-struct slot_error {
-  std::uint64_t slot;
-  error what;
-};
-
-/// How values whose shape is known at run time become one piece.
-enum class collation : std::uint8_t { stacked, appended, padded };
-
-/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
-/// and how they become one piece. `flexible_column` gives them their type.
+/// The limits of a run that can move while it works, up to what it was opened with.
 ///
-/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
-/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
-/// stands is known when all are there.
-class flexible_values {
+/// A worker beyond the limit rests between two grains, where it holds no ticket: the others never have to
+/// wait for it. One word says how many work, and whether all have been stopped, so that a wait misses
+/// neither.
+/// Threads: any may adjust; each worker asks before every grain, at the cost of one relaxed load.
+class live_limits {
  public:
-  template <class Session>
-  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes)
-      : memory_(session, account),
-        account_(&account),
-        lock_(std::make_unique<std::mutex>()),
-        how_(how),
-        element_bytes_(element_bytes) {}
-  flexible_values(flexible_values&&) noexcept = default;
-  flexible_values& operator=(flexible_values&&) noexcept = default;
+  /// As made at opening: threads, blocks of so many batches, and samples that are asked for ahead. Time
+  /// begins to count.
+  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+              std::uint64_t ahead) noexcept;
 
-  void begin(std::size_t slots);
-  void grow(std::size_t slots, std::size_t written);
-  void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
-  void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
-  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
-  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
-  void choose_lead(std::size_t valid) noexcept;
-  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
-  /// the first one's.
-  void finish(std::size_t slots, std::size_t valid, bool holes);
-  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
-  void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
+  /// Sets what is given. Throws errc::argument, and changes nothing, where one of them is out of its range.
+  void adjust(const run_limits& wanted);
+  /// The limits that hold now; without threads there is neither `workers` nor `depth`.
+  [[nodiscard]] run_limits now() const noexcept;
 
-  /// Bytes of memory, used or not.
-  [[nodiscard]] std::uint64_t held() const noexcept;
-  /// Gives all memory back.
-  void release() noexcept;
-  /// The shape of the values of the last round, and what a block that begins may expect.
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  void expect(const extents& shape) { shape_ = shape; }
-  /// The first `slots` rows.
-  [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
+  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
 
- protected:
-  /// Whether a value of the expected shape goes straight to its place.
-  [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
-  [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
-    return memory_.data() + slot * stride_;
+  /// The time of all workers together, those that rest left out.
+  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
+
+  /// Whether worker `number` may go on.
+  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
+    return number < word_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] bool has_memory() const noexcept { return memory_.data() != nullptr; }
-  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it
-  /// keeps for the next round.
-  [[nodiscard]] std::byte* put_aside(std::size_t slot, std::size_t count, const extents& shape);
-  [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
-  [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
-  [[nodiscard]] const std::uint8_t* mask() const noexcept { return mask_.data(); }
+  /// Waits until it may, or all have been stopped.
+  void rest(std::size_t number) const noexcept;
+  /// Ends all waiting, now and later.
+  void stop() noexcept;
 
  private:
-  struct entry {
-    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
-    const std::byte* where = nullptr;
-    extents shape;
-  };
-  struct piece {
-    buffer bytes;
-    std::size_t used = 0;
-  };
+  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
 
-  [[nodiscard]] std::byte* allocate(std::size_t bytes);
-  void drop_pieces() noexcept;
-  [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
-    return is_aside(slot) ? entries_[slot].shape : shape_;
-  }
-  [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
-    return is_aside(slot) && entries_[slot].where == nullptr;
-  }
-  [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
-  [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
-  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
-  void put_in_place(std::size_t slots, std::size_t valid, bool holes);
-  void fill_holes(std::size_t valid);
-  void finish_ragged(std::size_t slots, std::size_t valid);
-  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
 
-  slot_memory memory_;
-  memory_account* account_;
-  std::unique_ptr<std::mutex> lock_;
-  collation how_;
-  bool aside_ = false;
-  std::size_t element_bytes_;
-  std::vector<entry> entries_;
-  std::vector<piece> pieces_;
-  std::size_t piece_ = 0;
-  std::size_t stride_ = 0;  // bytes of a row, where the shape is known
-  std::uint64_t round_ = 0;
-  std::size_t lead_ = 0;                // the slot with whose shape others must agree
-  extents shape_;                       // stack: of the values in place
-  std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
-  std::vector<extents> shapes_;
-  std::vector<std::uint8_t> mask_;
+  const std::uint32_t most_workers_;
+  const std::size_t most_blocks_, batches_per_block_;
+  const std::uint64_t most_ahead_;
+  std::atomic<std::uint32_t> word_;  // how many work; the top bit once they are stopped
+  std::atomic<std::size_t> blocks_;
+  std::atomic<std::uint64_t> ahead_;
+  mutable std::mutex lock_;                // one adjusts at a time; and of what follows
+  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last moved, and what was counted until then
 };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/block/flexible_values.ipp
+// ---- penstock/run/engine/live_limits.ipp
 
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
-  const bool stacks = how_ == collation::stacked;
-  if (entries_.size() < slots) entries_.resize(slots);
-  if (stacks && !aside_) drop_pieces();  // the shape is known now
-  for (piece& p : pieces_) p.used = 0;
-  piece_ = 0;
-  ++round_;
-  lead_ = 0;
-  stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) * element_bytes_ : 0;
-  if (stacks) memory_.reserve(slots * stride_);
-  aside_ = false;
-}
-
-PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
-  if (entries_.size() < slots) entries_.resize(slots);
-  if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
-}
-
-PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
-  std::array<std::size_t, 64> tried{};
-  std::size_t shapes = 0, most = 0;
-  for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
-    const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
-    if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
-    tried[shapes++] = i;
-    std::size_t same = 0;
-    for (std::size_t j = i; j < valid; ++j) same += fits(j);
-    if (same > most) {
-      most = same;
-      lead_ = i;
-    }
-  }
-}
-
-PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
-  if (how_ == collation::stacked)
-    finish_stack(slots, valid, holes);
-  else if (how_ == collation::padded)
-    finish_padded(slots, valid, holes);
-  else
-    finish_ragged(slots, valid);
-}
-
-PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values& other, std::size_t first,
-                                           std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const extents& shape = other.shape_at(first + i);
-    const auto size = static_cast<std::size_t>(shape.elements());
-    const std::byte* const where =
-        other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
-    const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
-    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
-    if (size != 0) std::memcpy(into, where, size * element_bytes_);
-  }
-}
-
-PENSTOCK_INLINE std::uint64_t flexible_values::held() const noexcept {
-  std::uint64_t bytes = memory_.capacity();
-  for (const piece& p : pieces_) bytes += p.bytes.capacity();
-  return bytes;
-}
-
-PENSTOCK_INLINE void flexible_values::release() noexcept {
-  drop_pieces();
-  memory_.release();
-}
-
-PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
-  if (memory_.data() == nullptr) return {};
-  if (how_ != collation::appended)
-    return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
-  return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
-}
-
-PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, std::size_t count,
-                                                      const extents& shape) {
-  std::byte* const where = allocate((count * element_bytes_ + 63) / 64 * 64);
-  entries_[slot] = {round_, where, shape};
-  return where;
-}
-
-PENSTOCK_INLINE std::byte* flexible_values::allocate(std::size_t bytes) {
-  const std::lock_guard guard(*lock_);
-  aside_ = true;
-  while (piece_ < pieces_.size() && pieces_[piece_].used + bytes > pieces_[piece_].bytes.capacity()) ++piece_;
-  if (piece_ == pieces_.size()) {
-    pieces_.emplace_back();
-    pieces_.back().bytes.resize_for_overwrite(
-        std::max<std::size_t>(bytes, std::size_t{65'536} << std::min<std::size_t>(piece_, 8)));
-    account_->bytes.fetch_add(pieces_.back().bytes.capacity(), std::memory_order_relaxed);
-  }
-  piece& p = pieces_[piece_];
-  std::byte* const where = p.bytes.data() + p.used;
-  p.used += bytes;
-  return where;
-}
-
-PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
-  for (const piece& p : pieces_) account_->bytes.fetch_sub(p.bytes.capacity(), std::memory_order_relaxed);
-  pieces_.clear();
-}
-
-/// Whether values of these shapes can be in one batch.
-PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
-  if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
-  return a == b;
-}
-
-/// The slot whose shape counts; `valid` where all are blank.
-PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
-  std::size_t lead = lead_ < valid ? lead_ : 0;
-  if (lead < valid && is_blank(lead))
-    for (lead = 0; lead < valid && is_blank(lead); ++lead) {
-    }
-  return lead;
-}
-
-PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
-  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
-  if (holes) fill_holes(valid);
-  if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
-}
-
-/// Some values were not of the expected shape: either all have another one, or there is an error.
-PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
-  const std::size_t lead = holes ? lead_of(valid) : 0;
-  if (lead == valid) return;
-  const extents first = shape_at(lead);
-  for (std::size_t i = 0; i < valid; ++i)
-    if (!(shape_at(i) == first) && !(holes && is_blank(i)))
-      throw slot_error{
-          i, error(errc::shape,
-                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
-                 .in_stage("batch")};
-  stride_ = static_cast<std::size_t>(first.elements()) * element_bytes_;
-  memory_.reserve(slots * stride_);
-  for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
-    if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
-      std::memcpy(in_place(i), entries_[i].where, stride_);
-  shape_ = first;
-}
-
-PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
-  if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
-  for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
-    if (is_blank(i)) std::memset(in_place(i), 0, stride_);
-}
-
-PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size_t valid) {
-  offsets_.resize(slots + 1);
-  shapes_.resize(slots);
-  offsets_[0] = 0;
-  for (std::size_t i = 0; i < slots; ++i) {
-    shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
-    offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
-  }
-  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
-  for (std::size_t i = 0; i < valid; ++i)
-    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
-      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
-                  count * element_bytes_);
-}
-
-PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
-  std::uint64_t longest = 0;
-  const std::size_t lead = holes ? lead_of(valid) : 0;
-  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
-  for (std::size_t i = 0; i < valid; ++i) {
-    if (holes && is_blank(i)) continue;
-    const extents& shape = entries_[i].shape;
-    if (shape.rank() == 0 || !(shape.drop_front() == inner))
-      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                              " beside one of shape ", to_string(entries_[lead].shape),
-                                              ": only the first length may differ"})
-                              .in_stage("batch")};
-    try {
-      longest = std::max(longest, detail::rows_of(shape));
-    } catch (const error& e) {
-      throw slot_error{i, error(e).in_stage("batch")};
-    }
-  }
-  shape_ = inner.prepend(longest);
-  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
-  memory_.reserve(slots * row);
-  offsets_.assign(slots, 0);
-  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
-  std::byte* into = memory_.data();
-  for (std::size_t i = 0; i < slots; ++i, into += row) {
-    std::size_t filled = 0;
-    if (i < valid && !(holes && is_blank(i))) {
-      offsets_[i] = entries_[i].shape[0];
-      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
-      if (filled != 0) std::memcpy(into, entries_[i].where, filled);
-      std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
-    }
-    if (filled != row) std::memset(into + filled, 0, row - filled);
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/column.hpp
-
-/// One field of a block: where its values are written, and how they become one piece.
-///
-/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
-/// workers, each slot once;
-/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
-/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
-/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
-/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-template <class V>
-constexpr bool is_view_of_values = requires(const V& v) {
-  v.data();
-  v.size();
-};
-
-/// How many values a flexible element has.
-template <class V>
-std::size_t value_count(const V& v) {
-  if constexpr (array_expression<V>)
-    return static_cast<std::size_t>(v.shape().elements());
-  else if constexpr (requires { v.shape(); })
-    return static_cast<std::size_t>(v.shape().elements());
-  else
-    return static_cast<std::size_t>(v.size());
-}
-
-/// Whether a value has this shape; asks without making one where it can.
-template <class V>
-bool has_shape(const V& v, const extents& shape) {
-  if constexpr (requires { v.shape(); })
-    return v.shape() == shape;
-  else
-    return shape.rank() == 1 && shape[0] == static_cast<std::uint64_t>(v.size());
-}
-
-template <class V>
-extents value_shape(const V& v) {
-  if constexpr (requires { v.shape(); })
-    return v.shape();
-  else
-    return extents(static_cast<std::uint64_t>(v.size()));
-}
-
-/// Writes a flexible element to its destination.
-template <class T, class V>
-void write_values(const V& v, T* into) {
-  if constexpr (blob<V>) {
-    v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
-  } else if constexpr (array_expression<V>) {
-    v.write_to(into);
-  } else if constexpr (requires { v.values(); }) {
-    const auto values = v.values();
-    if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
-  } else {
-    if (v.size() != 0) std::memcpy(into, v.data(), v.size() * sizeof(T));
-  }
+PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
+                                 std::uint64_t most, const char* name, const char* advice) {
+  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= most)) return;
+  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", most,
+                               "], within what the run was opened with; ", advice});
 }
 
 }  // namespace detail
 
-/// Values whose shape the type knows: written in place, nothing else to do.
-template <class V>
-class fixed_column {
-  using stored = detail::stored<V>;
+PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+                                         std::uint64_t ahead) noexcept
+    : most_workers_(workers),
+      most_blocks_(blocks),
+      batches_per_block_(batches_per_block),
+      most_ahead_(ahead),
+      word_(workers),
+      blocks_(blocks),
+      ahead_(ahead),
+      changed_(detail::now_ns()) {}
 
- public:
-  using value_type = typename stored::type;
+PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
+  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
+}
 
-  template <class Session>
-  fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
-
-  void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
-  /// Room for more rows of a block that is being filled by one thread.
-  void grow(std::size_t slots, std::size_t written) {
-    memory_.reserve(slots * row_bytes, written * row_bytes);
-  }
-
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    value_type* into = row(slot);
-    if constexpr (static_array_expression<U>)
-      value.write_to(into);
-    else if constexpr (stored::scalar)
-      *into = static_cast<value_type>(std::forward<U>(value));
-    else
-      copy_row(into, value.data());
-  }
-  void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
-  /// Ends rows [first, first + slots), of which `valid` were written.
-  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
-    if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
-  }
-  /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
-  void copy(std::size_t to, const fixed_column& other, std::size_t first, std::size_t count) {
-    if (count != 0)
-      std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
-                  count * row_bytes);
-  }
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
-  void release() noexcept { memory_.release(); }
-
-  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
-    if constexpr (stored::scalar) {
-      return std::span<const value_type>(row(first), slots);
-    } else if constexpr (static_array_expression<V>) {
-      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
-    } else {
-      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
+PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
+  if (most_workers_ == 0 && (wanted.workers || wanted.depth))
+    throw error(errc::argument,
+                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
+                "depth to adjust");
+  detail::check_limit(wanted.workers, 1, most_workers_, "workers", "open it with more by workers(n)");
+  detail::check_limit(wanted.depth, 1, most_blocks_ * batches_per_block_, "depth",
+                      "open it with more by prefetch(n) after batch");
+  detail::check_limit(wanted.ahead, 0, most_ahead_, "ahead", "open it with more by prefetch(n) before batch");
+  const std::lock_guard guard(lock_);
+  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
+  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
+  if (wanted.workers) {
+    const std::uint64_t now = detail::now_ns();
+    worker_ns_ += (now - changed_) * workers();
+    changed_ = now;
+    const auto count = static_cast<std::uint32_t>(*wanted.workers);
+    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
     }
+    word_.notify_all();
   }
-  [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
-    return {memory_.data() + first * row_bytes, slots * row_bytes};
-  }
+}
 
- private:
-  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
-  [[nodiscard]] value_type* row(std::size_t slot) const {
-    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
-  }
-  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
-  /// knows better than the compiler, which makes a string instruction of it.
-  static void copy_row(void* into, const void* values) noexcept {
-    std::size_t size = row_bytes;
-    if constexpr (row_bytes > 256) asm("" : "+r"(size));
-    std::memcpy(into, values, size);
-  }
+PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
+  run_limits limits;
+  limits.ahead = static_cast<std::int64_t>(ahead());
+  if (most_workers_ == 0) return limits;
+  limits.workers = workers();
+  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
+  return limits;
+}
 
-  slot_memory memory_;
-};
+PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
+  const std::lock_guard guard(lock_);
+  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
+}
 
-/// Values of one type whose shapes are known at run time.
-template <class T, class Policy>
-class flexible_column : public flexible_values {
-  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
-  static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-  static constexpr collation how = stacks ? collation::stacked
-                                   : pads ? collation::padded
-                                          : collation::appended;
+PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
+  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
+}
 
- public:
-  using value_type = T;
-
-  template <class Session>
-  flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T)) {}
-
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    if (stacks && knows_shape() && detail::has_shape(value, shape())) {
-      detail::write_values(value, place(slot));
-    } else {
-      auto* const into =
-          reinterpret_cast<T*>(put_aside(slot, detail::value_count(value), detail::value_shape(value)));
-      detail::write_values(value, into);
-    }
-  }
-  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
-    flexible_values::finish(slots, valid, holes);
-  }
-
-  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
-    if constexpr (stacks)
-      return !has_memory()  // padding alone, and no sample has shown its shape yet
-                 ? tensor_view<const T>(nullptr, extents(slots, 0))
-                 : tensor_view<const T>(place(0), shape().prepend(slots));
-    else if constexpr (pads)
-      return padded_view<T>({place(0), shape().prepend(slots)}, offsets(), mask());
-    else
-      return ragged_view<T>(place(0), offsets(), shapes(), slots);
-  }
-  [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
-    return flexible_values::bytes(slots);
-  }
-
- private:
-  [[nodiscard]] T* place(std::size_t slot) const noexcept { return reinterpret_cast<T*>(in_place(slot)); }
-};
-
-/// Whole values, for a loop without batches: owned, their memory re-used.
-template <class W>
-class whole_column {
- public:
-  template <class Session>
-  whole_column(Session&, memory_account&) {}
-
-  void begin(std::size_t slots) {
-    if (cells_.size() < slots) cells_.resize(slots);
-  }
-  void grow(std::size_t slots, std::size_t) { begin(slots); }
-  template <class U>
-  void write(std::size_t slot, U&& value) {
-    make_whole(std::forward<U>(value), cells_[slot].value);
-  }
-  void finish(std::size_t, std::size_t, std::size_t, bool = false) {}
-  void blank(std::size_t) noexcept {}
-  void unwrite(std::size_t) noexcept {}
-  void choose_lead(std::size_t) noexcept {}
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
-  void release() noexcept {}
-  [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
-
- private:
-  struct cell {  // a vector of bool has no references to its values
-    W value{};
-  };
-  std::vector<cell> cells_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/column_set.hpp
-
-/// The columns of a block: one per field of the element, one for an element that is no record.
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <class V, class Policy, shape_class Shape = shape_class_of<V>>
-struct column_for {
-  using type = flexible_column<typename stored<V>::type, Policy>;
-};
-template <class V, class Policy>
-struct column_for<V, Policy, shape_class::fixed> {
-  using type = fixed_column<V>;
-};
-
-template <class Batch, class V>
-struct columns_for {
-  using type = pack<typename column_for<V, typename Batch::template policy<void>>::type>;
-};
-template <class Batch, class... Fields>
-struct columns_for<Batch, record<Fields...>> {
-  using type =
-      pack<typename column_for<std::remove_cvref_t<typename Fields::type>,
-                               typename Batch::template policy<typename Fields::name_type>>::type...>;
-};
-
-}  // namespace detail
-
-/// The columns in which a plan's elements are gathered.
-template <class Columns>
-class column_set {
- public:
-  static constexpr std::size_t size = Columns::size;
-
-  template <class Session>
-  column_set(Session& session, memory_account& account)
-      : columns_(make(session, account, std::make_index_sequence<size>{})) {}
-
-  void begin(std::size_t slots) {
-    each([&](auto& column) { column.begin(slots); });
-  }
-  void grow(std::size_t slots, std::size_t written) {
-    each([&](auto& column) { column.grow(slots, written); });
-  }
-  template <class V>
-  void write(std::size_t slot, V&& value) {
-    if constexpr (any_record<V> && !whole_rows) {
-      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        (detail::at<Is>(columns_).write(slot, get<Is>(std::forward<V>(value))), ...);
-      }(std::make_index_sequence<size>{});
-    } else {
-      detail::at<0>(columns_).write(slot, std::forward<V>(value));
-    }
-  }
-  /// Leaves a slot without a value: zeros, or an empty row.
-  void blank(std::size_t slot) {
-    each([&](auto& column) { column.blank(slot); });
-  }
-  /// Takes back what was written to a slot, perhaps in part.
-  void unwrite(std::size_t slot) noexcept {
-    each([&](auto& column) { column.unwrite(slot); });
-  }
-  void choose_lead(std::size_t valid) noexcept {
-    each([&](auto& column) { column.choose_lead(valid); });
-  }
-  void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
-    std::uint64_t lowest = 0;
-    std::exception_ptr failure;  // of several columns, the one of the lowest slot
-    each([&](auto& column) {
-      try {
-        column.finish(first, slots, valid, holes);
-      } catch (const slot_error& e) {
-        if (failure == nullptr || e.slot < lowest) {
-          lowest = e.slot;
-          failure = std::current_exception();
-        }
-      }
-    });
-    if (failure != nullptr) std::rethrow_exception(failure);
-  }
-  void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
-    both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
-  }
-  /// The shapes that the last round found, and what a round that begins may expect.
-  [[nodiscard]] std::array<extents, size> shapes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
-  }
-  void expect(const std::array<extents, size>& shapes) {
-    std::size_t i = 0;
-    each([&](auto& column) { column.expect(shapes[i++]); });
-  }
-  /// Bytes of memory, used or not.
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return columns_.apply([](const auto&... columns) { return (columns.held() + ... + std::uint64_t{0}); });
-  }
-  void release() noexcept {
-    each([](auto& column) { column.release(); });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto& column() {
-    return detail::at<I>(columns_);
-  }
-  [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
-    return columns_.apply(
-        [&](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes(first, slots)...}; });
-  }
-
- private:
-  static constexpr bool whole_rows = requires(detail::type_at<0, Columns>& c) { c[0]; };
-
-  template <class Session, std::size_t... Is>
-  static Columns make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return Columns{{detail::pack_slot<Is, detail::type_at<Is, Columns>>{
-        detail::type_at<Is, Columns>(session, account)}...}};
-  }
-  template <class F>
-  void each(F f) {
-    columns_.apply([&](auto&... columns) { (f(columns), ...); });
-  }
-  template <class F>
-  void both(const column_set& other, F f) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (f(detail::at<Is>(columns_), detail::at<Is>(other.columns_)), ...);
-    }(std::make_index_sequence<size>{});
-  }
-
-  Columns columns_;
-};
-
-namespace detail {
-
-template <class Plan, bool Batched = plan_parts<Plan>::batched>
-struct columns_of_plan {
-  using parts = plan_parts<Plan>;
-  using batch = detail::type_at<parts::in::batch, typename parts::stages>;
-  using type = column_set<typename columns_for<batch, typename parts::element>::type>;
-};
-template <class Plan>
-struct columns_of_plan<Plan, false> {
-  using type = column_set<pack<whole_column<whole<typename plan_parts<Plan>::element>>>>;
-};
-
-}  // namespace detail
-
-/// The columns of a plan's batches.
-template <class Plan>
-using columns_of = typename detail::columns_of_plan<Plan>::type;
+PENSTOCK_INLINE void live_limits::stop() noexcept {
+  word_.fetch_or(stopped);
+  word_.notify_all();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -8702,10 +12364,11 @@ class ring {
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
   /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
-  /// wait for room.
+  /// wait for room; in `work.rest()`, where it holds no ticket, it may wait as long as it likes.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
+      work.rest();
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t s = ticket / grains_;
       slot& block = slots_[s % blocks_];
@@ -8762,7 +12425,7 @@ class ring {
   unsigned spins_;
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<bool> stop_{false};
-  std::unique_ptr<slot[]> slots_;
+  detail::fixed_array<slot> slots_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -8772,7 +12435,7 @@ class ring {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
   auto& turn = slots_[s % blocks_].turn;
@@ -8813,8 +12476,12 @@ PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
 namespace penstock::inline v0_1 {
 
 /// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
-/// block, `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
+/// block, `waiting(true)` and `waiting(false)` around a wait for room, and `rest` where it holds no ticket.
+/// None of them throws.
 struct ring_work {
+  const live_limits* limits;
+  std::size_t number;  ///< of the thread
+
   void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
   void (*on_block)(ring_work&, std::uint64_t s) noexcept;
   void (*on_wait)(ring_work&, bool begins) noexcept;
@@ -8822,6 +12489,10 @@ struct ring_work {
   void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
   void finish(std::uint64_t s) noexcept { on_block(*this, s); }
   void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
 };
 
 /// Whether a ring was stopped: what the loops of workers look at, once a slot.
@@ -8831,6 +12502,7 @@ class stop_view {
   explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
 
   [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
   /// The same in the order of all sequentially consistent operations: for words that others wait on.
   [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
 
@@ -8905,6 +12577,601 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
   return of<ring>(blocks, grains, spins);
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/concepts.hpp
+
+/// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
+/// tells what its threads did. A run without one looks at an empty list once a block.
+namespace penstock::inline v0_1 {
+
+/// What a thread of a run does for a while.
+enum class activity : std::uint8_t {
+  evaluate,        ///< a worker, or the consumer without workers: a grain of a block
+  stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
+  read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
+  wait_for_input,  ///< within `evaluate`: others are at the serial front
+  wait_for_room,   ///< a worker without a block to work on
+  wait_for_batch,  ///< the consumer
+  copy,            ///< the consumer begins a copy to the device
+  wait_for_copy,   ///< the consumer
+  ask_ahead,       ///< bytes of samples to come are asked for
+  hold_batch,      ///< from its hand-over until it is let go; these overlap
+  hold_chunk,      ///< samples on their way to batches, until their memory is free again
+};
+
+[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
+  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",      "wait for input",
+                                        "wait for room", "wait for batch", "copy",      "wait for copy",
+                                        "ask for bytes", "hold batch",     "hold chunk"};
+  return names[static_cast<std::size_t>(a)];
+}
+
+/// One thing that a thread did.
+struct run_event {
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock
+  activity what = activity::evaluate;
+  std::uint32_t stage = 0;     ///< of `stage`: its number among `observed_run::stages`
+  std::uint64_t block = none;  ///< in the order in which blocks are handed over
+  std::uint64_t batch = none;  ///< the step of its epoch, where it is known
+  std::uint64_t epoch = none;
+  std::uint64_t first = none, last = none;  ///< position indices, where there are samples
+  std::uint64_t samples = 0;
+};
+
+/// What an observer is told about a run when it is opened. Thread 0 is the consumer, 1 to `workers` are the
+/// workers, and the next one, where `asks_ahead`, asks for bytes.
+struct observed_run {
+  std::string source;
+  std::vector<std::string> stages;  ///< the source and the value stages, by name
+  unsigned workers = 0;
+  bool asks_ahead = false;
+  std::uint64_t rank = 0, world = 1;
+};
+
+/// What a run tells an observer. `note` is called by the thread that it names and no other at that time;
+/// `hold` and `let_go` by any: no system call and no allocation there, in `note` no lock either.
+template <class S>
+concept observer_session =
+    std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
+      { s.note(thread, event) } noexcept;
+      { s.hold(key, event) } noexcept;
+      { s.let_go(key) } noexcept;
+    };
+
+/// An annotation that watches the runs of the plans in which it stands.
+template <class T>
+concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
+  requires observer_session<typename T::session>;
+  { t.connect(what) } -> std::same_as<typename T::session>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/observers.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a
+/// block.
+class any_observer {
+ public:
+  template <class Session>
+    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
+  explicit any_observer(Session session)
+      : self_(new Session(std::move(session))), calls_(&calls_to<Session>) {}
+
+  void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
+  void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
+  void let_go(const void* key) const noexcept { calls_->let_go(self_.get(), key); }
+
+ private:
+  struct calls {
+    void (*note)(void*, unsigned, const run_event&) noexcept;
+    void (*hold)(void*, const void*, const run_event&) noexcept;
+    void (*let_go)(void*, const void*) noexcept;
+  };
+  template <class S>
+  static constexpr calls calls_to{
+      [](void* s, unsigned thread, const run_event& e) noexcept { static_cast<S*>(s)->note(thread, e); },
+      [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
+      [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
+
+  shared<void> self_;
+  const calls* calls_;
+};
+
+/// The names of a plan's source and value stages, in the order in which workers go through them; then those
+/// of `map_batch`, where workers call it.
+template <class Plan>
+[[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
+  std::vector<std::string> names;
+  detail::add_text(names, Plan::source_type::source_name);
+  const auto name = [&]<class Stage>(const Stage& stage) {
+    if constexpr (value_stage<Stage> || (plan_parts<Plan>::direct && part_of_kind<Stage, batch_map_tag>))
+      detail::add_text(names, text_of_stage(stage));
+  };
+  p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
+  return names;
+}
+
+/// The sessions of a plan's observers, connected; none where the plan has no observer.
+template <class Plan>
+[[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
+  std::vector<any_observer> all;
+  observed_run what;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (observer<Stage>) {
+      if (all.empty()) {
+        what.source = text_of_stage(p.source());
+        what.stages = names_of_stages(p);
+        what.workers = workers;
+        what.asks_ahead = asks_ahead && workers != 0;
+        what.rank = world_of(p).rank;
+        what.world = world_of(p).size;
+      }
+      all.push_back(any_observer(stage.connect(what)));
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  return all;
+}
+
+/// What a run tells the observers of its plan, block by block. Without one every function here returns at
+/// once.
+///
+/// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
+class run_watch {
+ public:
+  /// `in_place`: batches are written in place. `times_grains`: samples cost enough for a clock. `stages`: the
+  /// source and the value stages; 0 where their costs cannot be told apart.
+  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
+            std::size_t stages);
+
+  /// Whether anybody looks.
+  [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
+  /// Whether the first sample of every grain is timed.
+  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
+  /// The clock, where anybody looks.
+  [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
+
+  void consumer(const run_event& e) const noexcept { note(0, e); }
+  void consumer(run_event e, const block& b) const noexcept;
+  void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
+  /// A grain, whose slots begin at `first`: with the range of its positions, and what each stage took of its
+  /// first sample (`costs`, as they have added up).
+  void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
+             std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
+  void hold(const block& b) const noexcept;
+  void let_go(const void* b) const noexcept;
+  /// Bytes of `samples` were asked for ahead of their turn; by the thread that does it.
+  void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
+
+ private:
+  void note(unsigned thread, const run_event& e) const noexcept {
+    for (const any_observer& one : all_) one.note(thread, e);
+  }
+  [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
+    return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
+  }
+  void describe(run_event& e, const block& b) const noexcept;
+  void locate(run_event& e, const block& b, std::uint64_t first, std::uint64_t slots) const noexcept;
+
+  std::vector<any_observer> all_;
+  unsigned workers_;
+  bool in_place_, times_grains_;
+  std::size_t stages_;
+  std::size_t stride_;                       // words of one worker, in cache lines of its own
+  std::vector<std::uint64_t> costs_before_;  // of each worker, and each stage of it
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/observers.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
+                                     bool times_grains, std::size_t stages)
+    : all_(std::move(all)),
+      workers_(workers),
+      in_place_(in_place),
+      times_grains_(times_grains),
+      stages_(stages),
+      stride_((stages + 15) / 8 * 8) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
+}
+
+PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
+  if (!any()) return;
+  describe(e, b);
+  note(0, e);
+}
+
+PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
+                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+                                      run_event e) noexcept {
+  if (!any()) return;
+  e.samples = samples;
+  if (samples != 0) locate(e, b, first, slots);
+  note(thread_of(i), e);
+  if (!times_all_grains() || stages_ == 0) return;
+  std::uint64_t at = e.begin_ns;
+  for (std::size_t number = 0; number < costs.size(); ++number) {
+    std::uint64_t& before = costs_before_[i * stride_ + number];
+    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
+    if (took == 0) continue;
+    note(thread_of(i),
+         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
+    at = std::min(at + took, e.end_ns);
+  }
+}
+
+PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
+  describe(e, b);
+  for (const any_observer& one : all_) one.hold(&b, e);
+}
+
+PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
+  for (const any_observer& one : all_) one.let_go(b);
+}
+
+PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
+                                            std::uint64_t samples) const noexcept {
+  run_event e{begin, end, activity::ask_ahead};
+  e.samples = samples;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
+/// Which batch a block is.
+PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
+  if (in_place_) {
+    e.batch = b.batches.front().delivered.index;
+    e.epoch = b.batches.front().delivered.epoch;
+    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
+  } else if (b.from_batches) {
+    e.samples = b.gathered.all().size();
+    if (b.gathered.empty()) return;
+    e.epoch = b.gathered.all().front().epoch;
+    e.first = b.gathered.all().front().index;
+    e.last = b.gathered.all().back().index;
+  } else {
+    e.samples = b.rows;
+  }
+}
+
+/// Which positions the slots [first, first + slots) hold: the first of them and the last.
+PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
+                                       std::uint64_t slots) const noexcept {
+  e.epoch = b.epoch;
+  for (const batch_rows& batch : b.batches) {
+    const std::uint64_t all = batch.first + batch.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
+    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
+    if (begin >= end) continue;
+    if (e.first == run_event::none) {
+      e.first = b.index(begin);
+      if (in_place_) e.batch = batch.delivered.index;
+    }
+    e.last = b.index(end - 1);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/worker_counts.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How long the consumer has waited for batches so far. The consumer alone calls `begin` and `end`; anyone
+/// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
+class stall_clock {
+ public:
+  void begin(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) - now) | waits, std::memory_order_relaxed);
+  }
+  void end(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) + now) & ~waits, std::memory_order_relaxed);
+  }
+  /// Nanoseconds of all waits, that of now included.
+  [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    if ((state & waits) == 0) return state;
+    // of 63 bits; below zero where `now` is older than the wait
+    const std::int64_t total = static_cast<std::int64_t>((state + now) << 1) / 2;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, total));
+  }
+
+ private:
+  static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
+  // The total; during a wait the top bit, and the total less the time of its begin: one word, so that who
+  // looks sees both.
+  std::atomic<std::uint64_t> state_{0};
+};
+
+/// A worker's wait for room: since when, and how long the consumer had waited by then.
+struct room_wait {
+  std::uint64_t since = 0, stalled = 0;
+};
+
+/// What one worker has counted, written by it alone and read by anyone: of itself, and of the source and each
+/// value stage.
+class alignas(64) worker_counts {
+ public:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+  std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> room_in_stall_ns{0};  // of room_ns, while the consumer waited
+  // the position that is being evaluated, or the first one of some
+  std::atomic<std::uint64_t> at_index{nothing};
+  std::atomic<std::uint64_t> at_count{0};
+  std::uint64_t run = 1;  // samples of plain values to evaluate without looking around; the worker's own
+
+  /// Makes room for the costs of the source and `count - 1` value stages; before the worker begins.
+  void follow_stages(std::size_t count);
+
+  /// `n` samples from position `index` on are evaluated now.
+  void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
+    at_count.store(n, std::memory_order_relaxed);
+    at_index.store(index, std::memory_order_relaxed);
+  }
+  void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
+  /// Adds up one grain.
+  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
+  /// Adds work on a whole batch.
+  void add_busy(std::uint64_t nanoseconds) noexcept {
+    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  }
+  /// Adds a wait for room that ends now.
+  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
+  /// What the source and each value stage have cost so far.
+  void publish(std::span<const stage_cost> costs) noexcept;
+  /// The same, for anyone to read.
+  [[nodiscard]] stage_cost stage(std::size_t number) const noexcept {
+    return {stages_[number].nanoseconds.load(std::memory_order_relaxed),
+            stages_[number].timed.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  struct published {
+    std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
+  };
+  detail::fixed_array<published> stages_;
+};
+
+/// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
+/// stages.
+void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
+                       const std::vector<std::string>& stages);
+
+/// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
+void explain_wait(std::string& line, std::span<const worker_counts> workers, const char* otherwise);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/worker_counts.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void worker_counts::follow_stages(std::size_t count) {
+  stages_ = detail::fixed_array<published>(count);
+}
+
+PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
+  grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
+}
+
+PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
+                                             const stall_clock& stall) noexcept {
+  const std::uint64_t length = now - wait.since, stalled = stall.at(now);
+  room_ns.fetch_add(length, std::memory_order_relaxed);
+  if (stalled > wait.stalled)
+    room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void worker_counts::publish(std::span<const stage_cost> costs) noexcept {
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    stages_[i].nanoseconds.store(costs[i].nanoseconds, std::memory_order_relaxed);
+    stages_[i].timed.store(costs[i].timed, std::memory_order_relaxed);
+  }
+}
+
+PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
+                                       const std::vector<std::string>& stages) {
+  const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
+    return static_cast<double>(ns.load(std::memory_order_relaxed)) * 1e-9;
+  };
+  std::uint64_t samples = 0;
+  for (const worker_counts& w : workers) {
+    samples += w.samples.load(std::memory_order_relaxed);
+    all.worker_busy_seconds += seconds(w.busy_ns);
+    all.waiting_for_room += seconds(w.room_ns);
+    all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
+    all.waiting_for_input += seconds(w.input_ns);
+  }
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    stage_cost sum;
+    for (const worker_counts& w : workers) {
+      const stage_cost one = w.stage(i);
+      sum.nanoseconds += one.nanoseconds;
+      sum.timed += one.timed;
+    }
+    const double each =
+        sum.timed == 0 ? 0 : static_cast<double>(sum.nanoseconds) / static_cast<double>(sum.timed);
+    all.stages.push_back({stages[i], samples, each * static_cast<double>(samples) * 1e-9});
+  }
+}
+
+PENSTOCK_INLINE void explain_wait(std::string& line, std::span<const worker_counts> workers,
+                                  const char* otherwise) {
+  bool any = false;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
+    if (index == worker_counts::nothing) continue;
+    const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
+    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
+    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
+    detail::append(line, {"position ", index});
+    any = true;
+  }
+  if (!any) line += otherwise;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/batch_maps.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How many stages of a kind there are.
+template <class Tag, class Stages>
+inline constexpr std::size_t count_of_kind = 0;
+template <class Tag, class... Stages>
+inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
+    (std::size_t{part_of_kind<Stages, Tag>} + ... + std::size_t{0});
+
+}  // namespace detail
+
+/// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
+///
+/// Whoever calls it has the batch alone. Cost: the calls, inlined, and two looks at the clock for each.
+template <class Plan>
+class batch_maps {
+  using parts = plan_parts<Plan>;
+  using stages = typename parts::stages;
+
+ public:
+  static constexpr std::size_t count = detail::count_of_kind<batch_map_tag, stages>;
+  /// What each has cost, in their order.
+  using costs = std::array<stage_cost, count>;
+
+  batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
+
+  /// A failure is kept in the block, for the batch's first position; an `error` has the stage then.
+  template <class Evaluator, class Block>
+  void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
+    try {
+      call_all(b, batch, spent);
+    } catch (...) {
+      if (batch.valid != 0)
+        Evaluator::note_failure(b, batch.first, b.index(batch.first));
+      else
+        b.fail(batch.first, std::current_exception());
+    }
+  }
+  /// As `keep`, in a worker and for the one batch of a block: an observer and the watchdog are told.
+  /// `stages_before`: source and value stages, which come first in the counters.
+  template <class Evaluator, class Block>
+  void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
+                 std::size_t stages_before) const noexcept {
+    const batch_rows& batch = b.batches.front();
+    if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
+    const costs before = spent;
+    run_event e{detail::now_ns()};
+    keep<Evaluator>(b, batch, spent);
+    counts.end_run();
+    e.what = activity::stage;
+    e.batch = batch.delivered.index;
+    e.epoch = batch.delivered.epoch;
+    for (std::size_t i = 0; i < count; ++i, e.begin_ns = e.end_ns) {
+      const std::uint64_t took = spent[i].nanoseconds - before[i].nanoseconds;
+      e.end_ns = e.begin_ns + took;
+      e.stage = static_cast<std::uint32_t>(stages_before + i);
+      counts.add_busy(took);
+      watch.worker(worker, e);
+    }
+  }
+
+ private:
+  template <class Block>
+  void call_all(Block& b, const batch_rows& batch, costs& spent) const {
+    if constexpr (makes_columns<Block>) b.columns.clear_returned();
+    if (batch.slots == 0) return;
+    const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
+    detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
+                              static_cast<std::size_t>(batch.global), batch.delivered};
+    if constexpr (parts::tolerant) mark_holes(b, batch, facts);
+    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    go<collated, parts::in::batch + 1, 0, 0, 0>(
+        b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
+  }
+  template <class Block>
+  static constexpr bool makes_columns = requires(Block& b) { b.columns.clear_returned(); };
+
+  template <class Block>
+  static void mark_holes(const Block& b, const batch_rows& batch, detail::batch_facts& facts) {
+    facts.holes = b.bad.holes(batch.first, batch.slots);
+    if (facts.holes == 0) return;
+    facts.mask.assign(facts.size, 0);
+    for (std::size_t i = 0; i < facts.valid; ++i) facts.mask[i] = 1;
+    for (const auto& one : b.bad.all())
+      if (one.hole && one.row >= batch.first && one.row < batch.first + batch.slots)
+        facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
+  }
+
+  /// From stage I on, which is number `Map` among these; `Drawn` of them before it draw random numbers, and
+  /// `Made` have returned columns.
+  template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
+            class Views>
+  void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {
+    if constexpr (I < stages::size) {
+      using stage_type = detail::type_at<I, stages>;
+      if constexpr (part_of_kind<stage_type, batch_map_tag>) {
+        constexpr bool returns = stage_type::template returns<Views>;
+        constexpr std::size_t drawn = Drawn + (stage_type::template draws<Views> ? 1 : 0);
+        const auto& stage = detail::at<I>(plan_->stages());
+        batch_columns<Views> columns(views, facts);
+        rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
+        const std::uint64_t begin = timed::now();
+        const auto done = [&] {
+          spent[Map].nanoseconds += timed::now() - begin;
+          spent[Map].timed += facts.valid;
+        };
+        if constexpr (returns) {
+          using next = detail::batch_place<typename Place::element,
+                                           typename stage_type::template columns_after<Place>>;
+          auto& made = b.columns.template returned<Made>();
+          made.assign(call(stage, columns, random));
+          done();
+          go<next, I + 1, Map + 1, drawn, Made + 1>(b, made.edit(), facts, spent);
+        } else {
+          call(stage, columns, random);
+          done();
+          go<Place, I + 1, Map + 1, drawn, Made>(b, views, facts, spent);
+        }
+      } else {
+        go<Place, I + 1, Map, Drawn, Made>(b, views, facts, spent);
+      }
+    }
+  }
+
+  template <class Stage, class Views>
+  static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
+                             [[maybe_unused]] rng& random) {
+    try {
+      if constexpr (Stage::template draws<Views>)
+        return stage.function(columns, random);
+      else
+        return stage.function(columns);
+    } catch (error& e) {
+      if (e.stage().empty()) e.in_stage(Stage::stage_name);
+      throw;
+    }
+  }
+
+  const Plan* plan_;
+  std::uint64_t seed_, rank_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -9155,7 +13422,7 @@ auto make_front(const Plan& p) {
   using reader = typename Plan::source_type::reader;
   using item = typename Plan::source_type::element;
   return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
-      reader_front<reader, item>(p.source().open()), p.stages());
+      reader_front<reader, item>(connect_source_of(p)), p.stages());
 }
 
 }  // namespace penstock::inline v0_1
@@ -9422,284 +13689,613 @@ PENSTOCK_INLINE void home_process::refuse() {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/observe/concepts.hpp
-
-/// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
-/// tells what its threads did. A run without one looks at an empty list once a block.
-namespace penstock::inline v0_1 {
-
-/// What a thread of a run does for a while.
-enum class activity : std::uint8_t {
-  evaluate,        ///< a worker, or the consumer without workers: a grain of a block
-  stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
-  read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
-  wait_for_input,  ///< within `evaluate`: others are at the serial front
-  wait_for_room,   ///< a worker without a block to work on
-  wait_for_batch,  ///< the consumer
-  copy,            ///< the consumer begins a copy to the device
-  wait_for_copy,   ///< the consumer
-  ask_ahead,       ///< bytes of samples to come are asked for
-  hold_batch,      ///< from its hand-over until it is let go; these overlap
-  hold_chunk,      ///< samples on their way to batches, until their memory is free again
-};
-
-[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
-  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",      "wait for input",
-                                        "wait for room", "wait for batch", "copy",      "wait for copy",
-                                        "ask for bytes", "hold batch",     "hold chunk"};
-  return names[static_cast<std::size_t>(a)];
-}
-
-/// One thing that a thread did.
-struct run_event {
-  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock
-  activity what = activity::evaluate;
-  std::uint32_t stage = 0;     ///< of `stage`: its number among `observed_run::stages`
-  std::uint64_t block = none;  ///< in the order in which blocks are handed over
-  std::uint64_t batch = none;  ///< the step of its epoch, where it is known
-  std::uint64_t epoch = none;
-  std::uint64_t first = none, last = none;  ///< position indices, where there are samples
-  std::uint64_t samples = 0;
-};
-
-/// What an observer is told about a run when it is opened. Thread 0 is the consumer, 1 to `workers` are the
-/// workers, and the next one, where `asks_ahead`, asks for bytes.
-struct observed_run {
-  std::string source;
-  std::vector<std::string> stages;  ///< the source and the value stages, by name
-  unsigned workers = 0;
-  bool asks_ahead = false;
-  std::uint64_t rank = 0, world = 1;
-};
-
-/// What a run tells an observer. `note` is called by the thread that it names and no other at that time;
-/// `hold` and `let_go` by any: no system call and no allocation there, in `note` no lock either.
-template <class S>
-concept observer_session =
-    std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
-      { s.note(thread, event) } noexcept;
-      { s.hold(key, event) } noexcept;
-      { s.let_go(key) } noexcept;
-    };
-
-/// An annotation that watches the runs of the plans in which it stands.
-template <class T>
-concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
-  requires observer_session<typename T::session>;
-  { t.connect(what) } -> std::same_as<typename T::session>;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/observers.hpp
+// ---- penstock/storage/session_view.hpp
 
 namespace penstock::inline v0_1 {
 
-/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a
-/// block.
-class any_observer {
+/// A session of any storage behind one type, for work that is done once per object: listing, scanning,
+/// checking and building indexes need no template over the storage.
+///
+///     std::ofstream("one.bin") << "four";
+///     auto session = file("one.bin").connect();
+///     const session_view same = session;  // what takes a session_view is compiled once
+///     const std::uint64_t four = same.size(0);
+///
+/// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
+/// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
+/// session itself.
+/// Threads and errors: those of the session.
+class session_view {
  public:
-  template <class Session>
-    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
-  explicit any_observer(Session session)
-      : self_(std::make_shared<Session>(std::move(session))), calls_(&calls_to<Session>) {}
+  template <class S>
+    requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
+  session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
 
-  void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
-  void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
-  void let_go(const void* key) const noexcept { calls_->let_go(self_.get(), key); }
+  [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return calls_->signature(session_, id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    calls_->read(session_, id, offset, into);
+  }
+  /// Whether the session shows its bytes in place.
+  [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
+  /// Bytes in place, of a session that has `views()`.
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    return calls_->view(session_, id, offset, size);
+  }
+  /// As `penstock::confirm`.
+  void confirm(object_id id) const { calls_->confirm(session_, id); }
+  /// A range: in place where the session has views, else read into `room`. Lives as long as both.
+  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
+    if (views()) return view(id, offset, size);
+    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    read(id, offset, room.span());
+    return room.view();
+  }
 
  private:
   struct calls {
-    void (*note)(void*, unsigned, const run_event&) noexcept;
-    void (*hold)(void*, const void*, const run_event&) noexcept;
-    void (*let_go)(void*, const void*) noexcept;
+    std::uint64_t (*size)(const void*, object_id);
+    object_signature (*signature)(const void*, object_id);
+    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
+    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
+    void (*confirm)(const void*, object_id);
   };
-  template <class S>
-  static constexpr calls calls_to{
-      [](void* s, unsigned thread, const run_event& e) noexcept { static_cast<S*>(s)->note(thread, e); },
-      [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
-      [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
 
-  std::shared_ptr<void> self_;
+  template <class S>
+  [[nodiscard]] static S& at(const void* session) noexcept {
+    return *static_cast<S*>(const_cast<void*>(session));
+  }
+  template <class S>
+  static bytes_view view_of(const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
+    return at<S>(session).view(id, offset, size);
+  }
+  template <class S>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
+               [](const void* session, object_id id) { return at<S>(session).signature(id); },
+               [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
+                 at<S>(session).read(id, offset, into);
+               },
+               nullptr, [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); }};
+    if constexpr (viewing_session<S>) made.view = &view_of<S>;
+    return made;
+  }
+  template <class S>
+  static constexpr calls calls_of = made_for<S>();
+
+  const void* session_;
   const calls* calls_;
 };
 
-/// The names of a plan's source and value stages, in the order in which workers go through them.
-template <class Plan>
-[[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
-  std::vector<std::string> names;
-  detail::add_text(names, Plan::source_type::source_name);
-  const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) detail::add_text(names, text_of_stage(stage));
-  };
-  p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
-  return names;
+/// What a storage says of itself, for code that is no template over it. The names are the storage's own.
+struct storage_facts {
+  std::span<const std::string> names;
+  bool local = false;  ///< whether the names are paths; see `local_storage`
+};
+
+/// The facts of a storage, which must outlive them.
+template <storage Storage>
+[[nodiscard]] storage_facts facts_of(const Storage& where) {
+  return {where.names(), local_storage<Storage>};
 }
 
-/// The sessions of a plan's observers, connected; none where the plan has no observer.
-template <class Plan>
-[[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
-  std::vector<any_observer> all;
-  observed_run what;
-  const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (observer<Stage>) {
-      if (all.empty()) {
-        what.source = text_of_stage(p.source());
-        what.stages = names_of_stages(p);
-        what.workers = workers;
-        what.asks_ahead = asks_ahead && workers != 0;
-        what.rank = world_of(p).rank;
-        what.world = world_of(p).size;
-      }
-      all.push_back(any_observer(stage.connect(what)));
-    }
-  };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  return all;
-}
+}  // namespace penstock::inline v0_1
 
-/// What a run tells the observers of its plan, block by block. Without one every function here returns at
-/// once.
-///
-/// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
-class run_watch {
+// ---- penstock/storage/detail/waiting_reads.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A read that was asked for, and who is told when it has ended.
+struct waiting_read {
+  read_request request;
+  read_listener listener;
+  bool stopped = false;
+
+  void tell(std::exception_ptr failed) const noexcept {
+    listener.done(listener.self, request.tag, std::move(failed));
+  }
+};
+
+/// Reads that were asked for and have not begun, the first one first. Its owner has the lock.
+class waiting_reads {
  public:
-  /// `in_place`: batches are written in place. `times_grains`: samples cost enough for a clock. `stages`: the
-  /// source and the value stages; 0 where their costs cannot be told apart.
-  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
-            std::size_t stages);
-
-  /// Whether anybody looks.
-  [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
-  /// Whether the first sample of every grain is timed.
-  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
-  /// The clock, where anybody looks.
-  [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
-
-  void consumer(const run_event& e) const noexcept { note(0, e); }
-  void consumer(run_event e, const block& b) const noexcept;
-  void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
-  /// A grain, whose slots begin at `first`: with the range of its positions, and what each stage took of its
-  /// first sample (`costs`, as they have added up).
-  void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
-             std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
-  void hold(const block& b) const noexcept;
-  void let_go(const void* b) const noexcept;
-  /// Bytes of `samples` were asked for ahead of their turn; by the thread that does it.
-  void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
+  /// All of them or, where there is no memory, none.
+  void push(std::span<const read_request> requests, read_listener listener);
+  [[nodiscard]] bool empty() const noexcept { return first_ == list_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return list_.size() - first_; }
+  [[nodiscard]] const waiting_read& front() const noexcept { return list_[first_]; }
+  waiting_read pop() noexcept;
+  /// Marks all that are here as stopped; they stay until they are taken.
+  void stop() noexcept;
 
  private:
-  void note(unsigned thread, const run_event& e) const noexcept {
-    for (const any_observer& one : all_) one.note(thread, e);
-  }
-  [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
-    return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
-  }
-  void describe(run_event& e, const block& b) const noexcept;
-  void locate(run_event& e, const block& b, std::uint64_t first, std::uint64_t slots) const noexcept;
+  std::vector<waiting_read> list_;
+  std::size_t first_ = 0;
+};
 
-  std::vector<any_observer> all_;
-  unsigned workers_;
-  bool in_place_, times_grains_;
-  std::size_t stages_;
-  std::size_t stride_;                       // words of one worker, in cache lines of its own
-  std::vector<std::uint64_t> costs_before_;  // of each worker, and each stage of it
+/// What is told of a read that was cancelled: errc::stopped, with the object's name where it has one.
+[[nodiscard]] std::exception_ptr read_cancelled(const read_request& request,
+                                                std::span<const std::string> names) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/waiting_reads.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void waiting_reads::push(std::span<const read_request> requests, read_listener listener) {
+  if (first_ > list_.size() / 2) {
+    list_.erase(list_.begin(), list_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  const std::size_t wanted = list_.size() + requests.size();
+  if (wanted > list_.capacity()) list_.reserve(std::max(wanted, 2 * list_.capacity()));
+  for (const read_request& request : requests) list_.push_back({request, listener});
+}
+
+PENSTOCK_INLINE waiting_read waiting_reads::pop() noexcept {
+  const waiting_read taken = list_[first_++];
+  if (empty()) {
+    list_.clear();
+    first_ = 0;
+  }
+  return taken;
+}
+
+PENSTOCK_INLINE void waiting_reads::stop() noexcept {
+  for (std::size_t i = first_; i < list_.size(); ++i) list_[i].stopped = true;
+}
+
+PENSTOCK_INLINE std::exception_ptr read_cancelled(const read_request& request,
+                                                  std::span<const std::string> names) noexcept {
+  try {
+    throw error(errc::stopped, "the read was cancelled")
+        .in_file(request.object < names.size() ? names[request.object] : "")
+        .at_offset(request.offset);
+  } catch (...) {  // no memory for the sentence, maybe
+    return std::current_exception();
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/threaded_reads.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The calls of `background_session` for a session that has `read` alone: threads that read, started as reads
+/// come.
+///
+/// Threads: any number may call. The reads that are at work when `cancel` is called go on to their end; those
+/// that have not begun are told as errc::stopped, by the threads. Its end cancels, and waits for them.
+class threaded_reads {
+ public:
+  /// Refers to the session, and to the names of its objects, which errors have; there may be none.
+  threaded_reads(session_view session, std::span<const std::string> names, std::size_t most_threads) noexcept
+      : session_(session), names_(names), most_(most_threads) {}
+  threaded_reads(const threaded_reads&) = delete;
+  threaded_reads& operator=(const threaded_reads&) = delete;
+  ~threaded_reads();
+
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void cancel() noexcept;
+
+ private:
+  void begin(std::span<const read_request> requests, read_listener listener);
+  void start_thread();
+  void work() noexcept;
+  void finish(const detail::waiting_read& one) const noexcept;
+
+  session_view session_;
+  std::span<const std::string> names_;
+  std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  detail::waiting_reads waiting_;
+  std::size_t idle_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/observers.ipp
+// ---- penstock/storage/threaded_reads.ipp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
-                                     bool times_grains, std::size_t stages)
-    : all_(std::move(all)),
-      workers_(workers),
-      in_place_(in_place),
-      times_grains_(times_grains),
-      stages_(stages),
-      stride_((stages + 15) / 8 * 8) {
-  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
+PENSTOCK_INLINE threaded_reads::~threaded_reads() {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.stop();
+    ends_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& one : threads_) one.join();
 }
 
-PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
-  if (!any()) return;
-  describe(e, b);
-  note(0, e);
+PENSTOCK_INLINE void threaded_reads::read_many(std::span<const read_request> requests,
+                                               read_listener listener) noexcept {
+  std::exception_ptr failed;
+  try {
+    begin(requests, listener);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  changed_.notify_all();
+  if (failed)
+    for (const read_request& request : requests) listener.done(listener.self, request.tag, failed);
 }
 
-PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
-                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
-                                      run_event e) noexcept {
-  if (!any()) return;
-  e.samples = samples;
-  if (samples != 0) locate(e, b, first, slots);
-  note(thread_of(i), e);
-  if (!times_all_grains() || stages_ == 0) return;
-  std::uint64_t at = e.begin_ns;
-  for (std::size_t number = 0; number < costs.size(); ++number) {
-    std::uint64_t& before = costs_before_[i * stride_ + number];
-    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
-    if (took == 0) continue;
-    note(thread_of(i),
-         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
-    at = std::min(at + took, e.end_ns);
+PENSTOCK_INLINE void threaded_reads::begin(std::span<const read_request> requests, read_listener listener) {
+  const std::scoped_lock lock(mutex_);
+  if (threads_.empty()) start_thread();
+  waiting_.push(requests, listener);
+  try {
+    for (std::size_t idle = idle_; idle < waiting_.size() && threads_.size() < most_; ++idle) start_thread();
+  } catch (...) {  // those that run do the work
   }
 }
 
-PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
-  if (!any()) return;
-  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
-  describe(e, b);
-  for (const any_observer& one : all_) one.hold(&b, e);
+PENSTOCK_INLINE void threaded_reads::start_thread() {
+  threads_.emplace_back([this]() noexcept { work(); });
 }
 
-PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
-  for (const any_observer& one : all_) one.let_go(b);
+PENSTOCK_INLINE void threaded_reads::cancel() noexcept {
+  const std::scoped_lock lock(mutex_);
+  waiting_.stop();
 }
 
-PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
-                                            std::uint64_t samples) const noexcept {
-  run_event e{begin, end, activity::ask_ahead};
-  e.samples = samples;
-  note(workers_ == 0 ? 0 : 1 + workers_, e);
-}
-
-/// Which batch a block is.
-PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
-  if (in_place_) {
-    e.batch = b.batches.front().delivered.index;
-    e.epoch = b.batches.front().delivered.epoch;
-    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
-  } else if (b.from_batches) {
-    e.samples = b.gathered.size();
-    if (b.gathered.empty()) return;
-    e.epoch = b.gathered.front().epoch;
-    e.first = b.gathered.front().index;
-    e.last = b.gathered.back().index;
-  } else {
-    e.samples = b.rows;
+PENSTOCK_INLINE void threaded_reads::finish(const detail::waiting_read& one) const noexcept {
+  if (one.stopped) return one.tell(detail::read_cancelled(one.request, names_));
+  std::exception_ptr failed;
+  try {
+    session_.read(one.request.object, one.request.offset, one.request.into);
+  } catch (...) {
+    failed = std::current_exception();
   }
+  one.tell(std::move(failed));
 }
 
-/// Which positions the slots [first, first + slots) hold: the first of them and the last.
-PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
-                                       std::uint64_t slots) const noexcept {
-  e.epoch = b.epoch;
-  for (const batch_rows& batch : b.batches) {
-    const std::uint64_t all = batch.first + batch.valid;
-    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
-    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
-    if (begin >= end) continue;
-    if (e.first == run_event::none) {
-      e.first = b.index(begin);
-      if (in_place_) e.batch = batch.delivered.index;
+PENSTOCK_INLINE void threaded_reads::work() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!waiting_.empty()) {
+      const detail::waiting_read one = waiting_.pop();
+      lock.unlock();
+      finish(one);
+      lock.lock();
+    } else if (ends_) {
+      return;
+    } else {
+      ++idle_;
+      changed_.wait(lock);
+      --idle_;
     }
-    e.last = b.index(end - 1);
   }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/fetcher.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A session whose bytes are fetched, behind one type.
+class fetched_session {
+ public:
+  template <storage_session S>
+  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(calls_of<S>()) {}
+
+  [[nodiscard]] const void* self() const noexcept { return self_; }
+  [[nodiscard]] session_view view() const noexcept { return view_; }
+  /// Whether it is a `background_session`; the calls below are for such alone.
+  [[nodiscard]] bool in_background() const noexcept { return calls_ != nullptr; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(self_, requests, listener);
+  }
+  void cancel() const noexcept { calls_->cancel(self_); }
+
+ private:
+  struct calls {
+    void (*read_many)(const void*, std::span<const read_request>, read_listener);
+    void (*cancel)(const void*) noexcept;
+  };
+  template <class S>
+  [[nodiscard]] static const calls* calls_of() noexcept {
+    if constexpr (background_session<S>) {
+      static constexpr calls made{[](const void* s, std::span<const read_request> requests,
+                                     read_listener listener) { at<S>(s).read_many(requests, listener); },
+                                  [](const void* s) noexcept { at<S>(s).cancel(); }};
+      return &made;
+    } else {
+      return nullptr;
+    }
+  }
+  template <class S>
+  [[nodiscard]] static S& at(const void* session) noexcept {
+    return *static_cast<S*>(const_cast<void*>(session));
+  }
+
+  const void* self_;
+  session_view view_;
+  const calls* calls_;
+};
+
+/// The ranges of bytes that some samples will be read from: what a reader's `ranges` are told to.
+///
+/// A session that shows its bytes in place is given a hint instead, and one whose bytes are in memory already
+/// (`warm`) is left alone: there, fetching could only be one more copy.
+class range_list {
+ public:
+  /// A range, and the turn of the sample that is read from it.
+  struct entry {
+    fetched_session from;
+    std::uint64_t offset, size, turn;
+    object_id object;
+  };
+
+  /// The ranges that follow are of this turn.
+  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (viewing_session<Session>) {
+      session.will_need(object, offset, size);
+    } else {
+      if constexpr (warming_session<Session>) {
+        if (session.warm(object)) {
+          ++warm_;
+          return;
+        }
+      }
+      add({fetched_session(session), offset, size, turn_, object});
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// How many ranges were left out, since they are in memory already.
+  [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
+  [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
+  void clear() noexcept;
+
+ private:
+  void add(const entry& one);
+
+  std::vector<entry> entries_;
+  std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
+};
+
+/// Reads ranges into a `range_store` before workers ask for them: ranges of one object that lie together are
+/// one read, reads are begun in the order of their first use, and as many are under way as the store has room
+/// for; of a session that reads in the calling thread alone, eight, each in a thread. A range that cannot be
+/// read is left to the worker that needs it, which gets the error at its sample.
+///
+/// Threads: `fetch` belongs to one thread; the others say who calls them.
+class fetcher {
+ public:
+  /// See `range_store`.
+  fetcher(std::uint64_t bytes, std::uint64_t turns) : store_(bytes, turns) {}
+  fetcher(const fetcher&) = delete;
+  fetcher& operator=(const fetcher&) = delete;
+  ~fetcher() { end_reads(); }
+
+  [[nodiscard]] range_store& store() noexcept { return store_; }
+  /// Begins to read what is listed, and clears the list. Waits for room; returns early when the store is
+  /// stopped or halted.
+  void fetch(range_list& wanted);
+  /// Cancels all reads, and waits until they have ended. Nobody is in `fetch`.
+  void end_reads() noexcept;
+
+ private:
+  static constexpr std::size_t threads = 8;
+  static constexpr std::uint64_t most_between = 8_KiB;  // that is read along rather than read around
+  static constexpr std::uint64_t most_together = 1_MiB;
+
+  /// One read: entries that lie together.
+  struct piece {
+    std::size_t first, last;
+    std::uint64_t begin, end, turn;
+  };
+  struct asked_session {
+    fetched_session itself;
+    std::unique_ptr<threaded_reads> threads;  // where it does not read in the background
+  };
+  void plan(std::vector<range_list::entry>& wanted);
+  [[nodiscard]] bool fetch(const piece& one, const std::vector<range_list::entry>& wanted);
+  void submit() noexcept;
+  [[nodiscard]] const asked_session* find(const fetched_session& session);
+  void settle(std::uint64_t turn, const fetched_part* part);
+  void show_turns_of_oldest();
+  static range_store::read& read_of(std::uint64_t tag) noexcept {
+    return *reinterpret_cast<range_store::read*>(static_cast<std::uintptr_t>(tag));
+  }
+  static void done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept;
+
+  range_store store_;
+  std::vector<asked_session> sessions_;
+  std::vector<piece> pieces_;
+  /// A turn of the list in hand: entries that are still to come, and whether they are left to its worker.
+  struct turn_state {
+    std::uint32_t left = 0;
+    bool claimed = false, dropped = false;
+  };
+  std::vector<turn_state> turns_;
+  std::uint64_t first_turn_ = 0;
+  std::vector<read_request> requests_;
+  const asked_session* asked_ = nullptr;  // that `requests_` are of
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/fetcher.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void range_list::clear() noexcept {
+  entries_.clear();
+  bytes_ = warm_ = 0;
+}
+
+PENSTOCK_INLINE void range_list::add(const entry& one) {
+  entries_.push_back(one);
+  bytes_ += one.size;
+}
+
+// Sorts the ranges by where they lie, makes pieces of those that lie together, and sorts these by their first
+// use.
+PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
+  using entry = range_list::entry;
+  std::sort(wanted.begin(), wanted.end(), [](const entry& a, const entry& b) {
+    if (a.from.self() != b.from.self()) return std::less<>{}(a.from.self(), b.from.self());
+    if (a.object != b.object) return a.object < b.object;
+    return a.offset != b.offset ? a.offset < b.offset : a.turn < b.turn;
+  });
+  pieces_.clear();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const entry& one = wanted[i];
+    const std::uint64_t end = one.offset + one.size;
+    if (!pieces_.empty()) {
+      piece& before = pieces_.back();
+      const entry& neighbour = wanted[before.first];
+      if (neighbour.from.self() == one.from.self() && neighbour.object == one.object &&
+          one.offset <= before.end + most_between &&
+          end - before.begin <= std::min(most_together, store_.largest())) {
+        before.last = i + 1;
+        before.end = std::max(before.end, end);
+        before.turn = std::min(before.turn, one.turn);
+        continue;
+      }
+    }
+    pieces_.push_back({i, i + 1, one.offset, end, one.turn});
+  }
+  std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) {
+    return a.turn != b.turn ? a.turn < b.turn : a.first < b.first;
+  });
+}
+
+PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
+  std::vector<range_list::entry>& wanted = list.entries();
+  store_.sweep();
+  if (wanted.empty()) return;
+  const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
+                                               [](const auto& a, const auto& b) { return a.turn < b.turn; });
+  first_turn_ = low->turn;
+  turns_.assign(static_cast<std::size_t>(high->turn - first_turn_ + 1), {});
+  for (const auto& one : wanted) ++turns_[static_cast<std::size_t>(one.turn - first_turn_)].left;
+  plan(wanted);
+  requests_.reserve(pieces_.size());  // nothing is thrown from here on
+  bool goes_on = true;
+  for (const piece& one : pieces_) {
+    if (goes_on) goes_on = fetch(one, wanted);
+    if (!goes_on)  // what was claimed is shown without the rest
+      for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
+  }
+  submit();
+  list.clear();
+}
+
+// Counts a range of a turn, with its part of a read or without one; the last one shows the turn.
+PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* part) {
+  turn_state& state = turns_[static_cast<std::size_t>(turn - first_turn_)];
+  if (part != nullptr) {
+    if (!state.claimed && !state.dropped) (store_.claim(turn) ? state.claimed : state.dropped) = true;
+    if (state.dropped || !store_.add(turn, *part)) store_.release(*part->from);
+  }
+  if (--state.left == 0 && state.claimed) store_.publish(turn);
+}
+
+// Shows the turns that have a part of the oldest read and still wait for another: it would never be let go
+// while the fetcher waits for room. The rest is left to their workers.
+PENSTOCK_INLINE void fetcher::show_turns_of_oldest() {
+  for (std::size_t i = 0; i < turns_.size(); ++i) {
+    turn_state& state = turns_[i];
+    if (state.left == 0 || !state.claimed || !store_.needs_oldest(first_turn_ + i)) continue;
+    store_.publish(first_turn_ + i);
+    state.claimed = false;
+    state.dropped = true;
+  }
+}
+
+PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_list::entry>& wanted) {
+  const auto users = static_cast<std::uint32_t>(one.last - one.first);
+  if (one.end - one.begin > store_.largest()) {  // a worker reads it
+    for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
+    return true;
+  }
+  range_store::read* room = store_.reserve(one.end - one.begin, users);
+  while (room == nullptr) {
+    submit();
+    show_turns_of_oldest();
+    if (!store_.wait_for_room()) return false;
+    store_.sweep();
+    room = store_.reserve(one.end - one.begin, users);
+  }
+  const range_list::entry& first = wanted[one.first];
+  for (std::size_t i = one.first; i != one.last; ++i) {
+    const range_list::entry& each = wanted[i];
+    const fetched_part part{
+        each.from.self(), each.offset, each.size, room->bytes + (each.offset - one.begin), room, each.object};
+    settle(each.turn, &part);
+  }
+  if (room->users.load(std::memory_order_acquire) == 1) {  // all of them were earlier
+    store_.release(*room);
+    return true;
+  }
+  if (asked_ == nullptr || asked_->itself.self() != first.from.self()) {
+    submit();
+    asked_ = find(first.from);
+  }
+  requests_.push_back({first.object,
+                       one.begin,
+                       {room->bytes, static_cast<std::size_t>(one.end - one.begin)},
+                       reinterpret_cast<std::uintptr_t>(room)});
+  return true;
+}
+
+// The session, with its threads where it needs them; null where memory is short.
+PENSTOCK_INLINE const fetcher::asked_session* fetcher::find(const fetched_session& session) {
+  for (const asked_session& one : sessions_)
+    if (one.itself.self() == session.self()) return &one;
+  try {
+    asked_session fresh{session, nullptr};
+    if (!session.in_background())
+      fresh.threads =
+          std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
+    return &sessions_.emplace_back(std::move(fresh));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+PENSTOCK_INLINE void fetcher::submit() noexcept {
+  if (requests_.empty()) return;
+  store_.begin(requests_.size());
+  const read_listener listener{this, &fetcher::done};
+  if (asked_ == nullptr) {  // workers read for themselves
+    for (const read_request& one : requests_) store_.end(read_of(one.tag), false);
+  } else {
+    if (asked_->threads)
+      asked_->threads->read_many(requests_, listener);
+    else
+      asked_->itself.read_many(requests_, listener);
+  }
+  requests_.clear();
+}
+
+PENSTOCK_INLINE void fetcher::done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept {
+  static_cast<fetcher*>(self)->store_.end(read_of(tag), error == nullptr);
+}
+
+PENSTOCK_INLINE void fetcher::end_reads() noexcept {
+  for (const asked_session& one : sessions_) {
+    if (one.threads)
+      one.threads->cancel();
+    else
+      one.itself.cancel();
+  }
+  store_.wait_for_reads();
 }
 
 }  // namespace penstock::inline v0_1
@@ -9760,37 +14356,72 @@ PENSTOCK_INLINE void joined_thread::begin(void* (*what)(void*), void* it) {
 
 namespace penstock::inline v0_1 {
 
-/// Who asks for bytes on behalf of `read_ahead`: code of the plan, which knows its reader and its orders.
+/// What asks for bytes on behalf of `read_ahead`: code of the plan, which knows its reader and its orders.
 struct hinter {
   void* self = nullptr;  ///< null: the source takes no hints
   /// Asks for the samples of a placement. May throw.
   void (*hint)(void* self, const placement& samples) = nullptr;
+  /// Lists the ranges of the samples of a placement instead, where its readers take what is fetched. May
+  /// throw.
+  void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+};
+
+/// How far a run reads ahead.
+struct ahead_sizes {
+  std::uint64_t bytes = 0;  ///< that are kept at once
+  std::uint64_t turns = 0;  ///< rows that are opened or asked for at once, at most
 };
 
 /// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
-/// ahead of what is opened.
+/// ahead of what is opened. Where the reader tells ranges and takes what is fetched, they are read into a
+/// store (see `fetcher`); elsewhere they are hints.
 ///
 /// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
-/// own (a hint may block in the kernel), or in the consumer's where the run has no workers.
+/// own, or, with hints alone, in the consumer's where the run has no workers.
 class read_ahead {
  public:
+  /// Samples that are fetched ahead at most, whatever the limit.
+  static constexpr std::uint64_t most_turns = 1u << 16;
+
   read_ahead() = default;
   read_ahead(const read_ahead&) = delete;
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// Follows `first` on. `who` and `watch`, which is told each time that bytes were asked for, outlive it.
-  void start(const feed& first, hinter who, const run_watch& watch, std::uint64_t samples, bool own_thread);
+  /// Follows `first` on. `who`, `limits` and `watch`, which is told each time that bytes were asked for,
+  /// outlive it.
+  /// `limits` says how far ahead; where it says 0, it follows without asking.
+  void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
+             bool own_thread, ahead_sizes sizes);
+  /// What workers take from; null where nothing is fetched.
+  [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
+  /// All rows before this one have been evaluated.
+  void passed(std::uint64_t turn) noexcept {
+    if (range_store* const there = store()) there->passed(turn);
+  }
   void limit(std::uint64_t epochs);
-  /// Begins again where the feed stands now.
+  /// The limit has moved. Any thread.
+  void look_again();
+  /// Lets workers go that wait for bytes, and drops what was fetched, until `restart`.
+  void halt() noexcept {
+    if (range_store* const there = store()) there->halt();
+  }
+  /// Begins again where the feed stands now: what was fetched is dropped. No worker is at work.
   void restart(const feed& now);
+  /// Lets those go that wait for bytes; the run is over. Any thread.
+  void let_go() noexcept;
+  /// Ends the thread, and all reads.
   void stop() noexcept;
 
  private:
-  [[nodiscard]] bool behind() const { return feed_.more() && asked_ < opened_ + samples_; }
+  static constexpr std::uint64_t most_at_once = 64, most_bytes = 1_MiB;
+
+  [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] bool behind();
   void ask_once(std::unique_lock<std::mutex>& held);
+  void list_next();
   void catch_up();
   void follow() noexcept;
 
@@ -9798,10 +14429,17 @@ class read_ahead {
   feed feed_;
   placement next_;  // of whoever follows: the thread, or else the consumer
   const run_watch* watch_ = nullptr;
-  std::uint64_t samples_ = 0, opened_ = 0, asked_ = 0;
+  const live_limits* limits_ = nullptr;
+  std::uint64_t opened_ = 0, asked_ = 0;
+  std::uint64_t turn_ = 0;  // of the row that is asked for next
   std::mutex lock_;
-  std::condition_variable more_;
-  bool stop_ = false;
+  std::condition_variable more_, idle_;
+  bool stop_ = false, asking_ = false, restarts_ = false;
+  std::uint64_t restarted_ = 0;  // how often it has begun again
+  range_list ranges_;
+  unsigned warm_blocks_ = 0, left_out_ = 0;  // blocks in a row that were in memory; that are not looked at
+  std::unique_ptr<fetcher> fetcher_;
+  std::atomic<range_store*> store_{nullptr};
   joined_thread thread_;
 };
 
@@ -9812,11 +14450,22 @@ class read_ahead {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
-                                       std::uint64_t samples, bool own_thread) {
+                                       const live_limits& limits, bool own_thread, ahead_sizes sizes) {
   who_ = who;
   feed_ = first;
   watch_ = &watch;
-  samples_ = samples;
+  limits_ = &limits;
+  if (who_.ranges != nullptr && own_thread) {
+    try {
+      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
+    } catch (const std::bad_alloc&) {
+      throw error(errc::io, {"the machine does not give ", sizes.bytes,
+                             " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
+                             "before batch, or prefetch(0) to fetch nothing"})
+          .in_stage("prefetch");
+    }
+    store_.store(&fetcher_->store(), std::memory_order_release);
+  }
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
 }
 
@@ -9838,54 +14487,150 @@ PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
   feed_.limit(epochs);
 }
 
+PENSTOCK_INLINE void read_ahead::look_again() {
+  { const std::lock_guard guard(lock_); }  // whoever follows has not looked yet, or waits
+  more_.notify_one();
+}
+
 PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
   if (who_.self == nullptr) return;
-  const std::lock_guard guard(lock_);
+  std::unique_lock held(lock_);
+  restarts_ = true;
+  ++restarted_;
+  if (fetcher_) {
+    halt();
+    idle_.wait(held, [this] { return !asking_; });
+    fetcher_->end_reads();
+    fetcher_->store().clear();
+  }
   feed_ = now;
-  opened_ = asked_ = 0;
+  opened_ = asked_ = turn_ = 0;
+  restarts_ = false;
+  more_.notify_one();
+}
+
+PENSTOCK_INLINE void read_ahead::let_go() noexcept {
+  if (range_store* const there = store()) there->stop();
 }
 
 PENSTOCK_INLINE void read_ahead::stop() noexcept {
+  let_go();
   {
     const std::lock_guard guard(lock_);
     stop_ = true;
   }
   more_.notify_one();
   if (thread_.joinable()) thread_.join();
+  if (fetcher_) fetcher_->end_reads();
 }
 
-/// One block's worth of hints; the lock is free while the kernel is asked.
-PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
-  feed_.prepare(next_, 1);
-  asked_ += next_.slots == 0 ? 1 : next_.slots;
+// Cuts the epoch at hand, which may take a pass over it: the lock is free meanwhile. False where it cannot be
+// cut, or where the feed stands elsewhere by then.
+PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
+  if (feed_.is_cut()) return true;
+  feed next = feed_;
+  const std::uint64_t begun = restarted_;
   held.unlock();
-  const std::uint64_t begin = watch_->now();
-  try {
-    who_.hint(who_.self, next_);
-  } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-  }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.batches[0].valid);
+  (void)next.ready();
   held.lock();
+  if (begun != restarted_ || restarts_ || stop_ || !next.is_cut()) return false;
+  next.limit(feed_.limit());
+  feed_ = std::move(next);
+  return true;
+}
+
+// What is fetched is asked for some samples at a time, so that those that lie together are read together.
+PENSTOCK_INLINE bool read_ahead::behind() {
+  if (!feed_.ready()) return false;
+  if (!fetcher_) return asked_ < opened_ + limits_->ahead();
+  const std::uint64_t ahead = std::min(limits_->ahead(), most_turns);
+  return asked_ + std::clamp<std::uint64_t>(ahead / 4, 1, most_at_once) <= opened_ + ahead;
+}
+
+// The ranges or hints of one block, and with ranges of those that follow while they are few. The lock is free
+// while the source is asked.
+PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
+  const std::uint64_t begin = watch_->now();
+  std::uint64_t samples = 0, first = turn_;
+  do {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+    turn_ += next_.slots;
+    asked_ += next_.slots == 0 ? 1 : next_.slots;
+    if (limits_->ahead() == 0) break;  // it is being evaluated already
+    samples += next_.batches[0].valid;
+    held.unlock();
+    try {
+      // A batch far longer than the usual ones has no places in the store: workers read it themselves.
+      if (!fetcher_)
+        who_.hint(who_.self, next_);
+      else if (turn_ - store()->passed() <= store()->turns())
+        list_next();
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    }
+    held.lock();
+  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_at_once && ranges_.bytes() < most_bytes &&
+           feed_.is_cut() && behind());
+  if (samples == 0) return;
+  const bool in_vain = restarts_ || stop_;
+  held.unlock();
+  if (fetcher_) {
+    try {
+      if (!in_vain) fetcher_->fetch(ranges_);
+    } catch (...) {  // memory is short: workers read for themselves
+    }
+    ranges_.clear();
+  }
+  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), samples);
+  held.lock();
+}
+
+// Where everything has been in memory for some blocks, most are left out, so that looking costs nothing.
+PENSTOCK_INLINE void read_ahead::list_next() {
+  constexpr unsigned seen_warm = 4, most_left_out = 31;
+  if (left_out_ != 0) {
+    --left_out_;
+    return;
+  }
+  const std::size_t listed = ranges_.entries().size();
+  const std::uint64_t warm = ranges_.warm();
+  who_.ranges(who_.self, next_, ranges_);
+  warm_blocks_ = ranges_.entries().size() == listed && ranges_.warm() != warm ? warm_blocks_ + 1 : 0;
+  if (warm_blocks_ >= seen_warm) left_out_ = std::min(2 * warm_blocks_, most_left_out);
 }
 
 PENSTOCK_INLINE void read_ahead::catch_up() {
   std::unique_lock held(lock_);
-  while (!stop_ && behind()) ask_once(held);
+  while (!stop_ && cut_epoch(held) && behind()) ask_once(held);
 }
 
 PENSTOCK_INLINE void read_ahead::follow() noexcept {
   std::unique_lock held(lock_);
   while (!stop_) {
-    if (behind()) {
-      try {
-        ask_once(held);
-      } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-        if (!held.owns_lock()) held.lock();
-        return;
-      }
-    } else {
+    if (restarts_) {
       more_.wait(held);
+      continue;
     }
+    const std::uint64_t begun = restarted_;
+    if (!cut_epoch(held)) {
+      if (!stop_ && begun == restarted_) more_.wait(held);
+      continue;
+    }
+    if (!behind()) {
+      more_.wait(held);
+      continue;
+    }
+    asking_ = true;
+    bool failed = false;
+    try {
+      ask_once(held);
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+      if (!held.owns_lock()) held.lock();
+      failed = true;
+    }
+    asking_ = false;
+    idle_.notify_all();
+    if (failed) return;
   }
 }
 
@@ -9927,9 +14672,11 @@ inline constexpr bool plain_plan =
 struct size_facts {
   bool direct = false;             ///< batches whose slots are known before anything is evaluated
   bool plain = false;              ///< see `plain_plan`
+  bool maps_batches = false;       ///< something is done with whole batches, which may cost any time
   bool batch_by_chunk = false;     ///< over a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
+  bool latency = false;            ///< reads take so long that they are worth beginning early
   std::uint64_t slot_bytes = 0;    ///< that a sample takes in a batch; 0 where its type does not tell
   std::uint64_t sample_bytes = 0;  ///< of a sample as the source knows it; 0 where it does not
   std::uint64_t batch_size = 0;    ///< of this rank; 0 without `batch`
@@ -9943,10 +14690,15 @@ template <class Plan>
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
+  facts.maps_batches = parts::maps_batches;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  if constexpr (parts::batched) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
-  if constexpr (requires { reader->bytes_per_sample(); }) {
+  facts.latency = has_latency<typename Plan::source_type::reader>;
+  if constexpr (parts::batched) {
+    if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+    facts.slot_bytes = columns_of<Plan>::row_bytes;  // gaps are a part of it
+  }
+  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
     if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
   }
   return facts;
@@ -9961,7 +14713,7 @@ class run_sizes {
       : options_(options), facts_(facts) {}
 
   /// Batches of one block: one, but for small batches of plain numbers, where handing over costs more than
-  /// evaluating. `slots`: of one batch.
+  /// evaluating, and where nothing is done with whole batches. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each. `slots`: of one block.
@@ -9992,7 +14744,7 @@ class run_sizes {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
-  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
+  if (!facts_.direct || !facts_.plain || facts_.maps_batches || facts_.copies || options_.depth) return 1;
   return static_cast<std::size_t>(
       std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
 }
@@ -10142,165 +14894,6 @@ PENSTOCK_INLINE void watchdog_thread::watch() {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/worker_counts.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How long the consumer has waited for batches so far. The consumer alone calls `begin` and `end`; anyone
-/// may look, and sees a wait that ends at that moment early or late by a few nanoseconds.
-class stall_clock {
- public:
-  void begin(std::uint64_t now) noexcept {
-    state_.store((state_.load(std::memory_order_relaxed) - now) | waits, std::memory_order_relaxed);
-  }
-  void end(std::uint64_t now) noexcept {
-    state_.store((state_.load(std::memory_order_relaxed) + now) & ~waits, std::memory_order_relaxed);
-  }
-  /// Nanoseconds of all waits, that of now included.
-  [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
-    const std::uint64_t state = state_.load(std::memory_order_relaxed);
-    if ((state & waits) == 0) return state;
-    // of 63 bits; below zero where `now` is older than the wait
-    const std::int64_t total = static_cast<std::int64_t>((state + now) << 1) / 2;
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, total));
-  }
-
- private:
-  static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
-  // The total; during a wait the top bit, and the total less the time of its begin: one word, so that who
-  // looks sees both.
-  std::atomic<std::uint64_t> state_{0};
-};
-
-/// A worker's wait for room: since when, and how long the consumer had waited by then.
-struct room_wait {
-  std::uint64_t since = 0, stalled = 0;
-};
-
-/// What one worker has counted, written by it alone and read by anyone: of itself, and of the source and each
-/// value stage.
-class alignas(64) worker_counts {
- public:
-  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
-
-  std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
-  std::atomic<std::uint64_t> room_in_stall_ns{0};  // of room_ns, while the consumer waited
-  // the position that is being evaluated, or the first one of some
-  std::atomic<std::uint64_t> at_index{nothing};
-  std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of plain values to evaluate without looking around; the worker's own
-
-  /// Makes room for the costs of the source and `count - 1` value stages; before the worker begins.
-  void follow_stages(std::size_t count);
-
-  /// `n` samples from position `index` on are evaluated now.
-  void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
-    at_count.store(n, std::memory_order_relaxed);
-    at_index.store(index, std::memory_order_relaxed);
-  }
-  void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
-  /// Adds up one grain.
-  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
-  /// Adds a wait for room that ends now.
-  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
-  /// What the source and each value stage have cost so far.
-  void publish(std::span<const stage_cost> costs) noexcept;
-  /// The same, for anyone to read.
-  [[nodiscard]] stage_cost stage(std::size_t number) const noexcept {
-    return {stages_[number].nanoseconds.load(std::memory_order_relaxed),
-            stages_[number].timed.load(std::memory_order_relaxed)};
-  }
-
- private:
-  struct published {
-    std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
-  };
-  std::unique_ptr<published[]> stages_;
-};
-
-/// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
-/// stages.
-void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
-                       const std::vector<std::string>& stages);
-
-/// For the watchdog: appends what the workers are at, or `otherwise` where none evaluates.
-void explain_wait(std::string& line, std::span<const worker_counts> workers, const char* otherwise);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/worker_counts.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void worker_counts::follow_stages(std::size_t count) {
-  stages_ = std::make_unique<published[]>(count);
-}
-
-PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {
-  grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
-  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
-}
-
-PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
-                                             const stall_clock& stall) noexcept {
-  const std::uint64_t length = now - wait.since, stalled = stall.at(now);
-  room_ns.fetch_add(length, std::memory_order_relaxed);
-  if (stalled > wait.stalled)
-    room_in_stall_ns.fetch_add(std::min(length, stalled - wait.stalled), std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void worker_counts::publish(std::span<const stage_cost> costs) noexcept {
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    stages_[i].nanoseconds.store(costs[i].nanoseconds, std::memory_order_relaxed);
-    stages_[i].timed.store(costs[i].timed, std::memory_order_relaxed);
-  }
-}
-
-PENSTOCK_INLINE void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
-                                       const std::vector<std::string>& stages) {
-  const auto seconds = [](const std::atomic<std::uint64_t>& ns) {
-    return static_cast<double>(ns.load(std::memory_order_relaxed)) * 1e-9;
-  };
-  std::uint64_t samples = 0;
-  for (const worker_counts& w : workers) {
-    samples += w.samples.load(std::memory_order_relaxed);
-    all.worker_busy_seconds += seconds(w.busy_ns);
-    all.waiting_for_room += seconds(w.room_ns);
-    all.waiting_for_room_in_stall += seconds(w.room_in_stall_ns);
-    all.waiting_for_input += seconds(w.input_ns);
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    stage_cost sum;
-    for (const worker_counts& w : workers) {
-      const stage_cost one = w.stage(i);
-      sum.nanoseconds += one.nanoseconds;
-      sum.timed += one.timed;
-    }
-    const double each =
-        sum.timed == 0 ? 0 : static_cast<double>(sum.nanoseconds) / static_cast<double>(sum.timed);
-    all.stages.push_back({stages[i], samples, each * static_cast<double>(samples) * 1e-9});
-  }
-}
-
-PENSTOCK_INLINE void explain_wait(std::string& line, std::span<const worker_counts> workers,
-                                  const char* otherwise) {
-  bool any = false;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    const std::uint64_t index = workers[i].at_index.load(std::memory_order_relaxed);
-    if (index == worker_counts::nothing) continue;
-    const std::uint64_t count = workers[i].at_count.load(std::memory_order_relaxed);
-    detail::append(line, {any ? "; worker " : "worker ", i, ", which evaluates "});
-    if (count != 1) detail::append(line, {"one of ", count, " samples from "});
-    detail::append(line, {"position ", index});
-    any = true;
-  }
-  if (!any) line += otherwise;
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/engine_shell.hpp
 
 namespace penstock::inline v0_1 {
@@ -10312,7 +14905,6 @@ class engine_shell;
 struct alignas(64) engine_worker : ring_work {
   engine_shell* shell = nullptr;
   worker_counts* counts = nullptr;
-  std::size_t number = 0;
   std::vector<stage_cost> costs{};  // of the source and each stage, when last looked at
   room_wait room{};
   joined_thread thread{};
@@ -10352,8 +14944,11 @@ struct engine_setup {
   /// Settles how many workers there are, where nobody said, and how large the pieces are into which the work
   /// is cut. `facts` lack what the machine decides, and `positions` the size of a chunk.
   void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
+  /// Settles how many samples are asked for ahead: as many as the plan says, in samples or in bytes, else as
+  /// many as a storage with latency needs. A part of `size`.
+  void settle_ahead(const size_facts& facts);
 
-  run_options options;  ///< `workers` is set
+  run_options options;  ///< `workers` and `ahead` are set
   feed leading;         ///< which positions the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
@@ -10365,7 +14960,9 @@ struct engine_setup {
   bool crowded = false;             ///< threads share processors
   bool times_grains = false;        ///< with observers, the first sample of every grain is timed
   bool tells_costs = false;         ///< and they are told what each stage took
-  std::vector<std::string> stages;  ///< names of the source and the value stages
+  std::uint64_t sample_bytes = 0;   ///< as the source knows it; 0 where it does not
+  std::vector<std::string> stages;  ///< names of the source and the value stages, and of `map_batch`
+  std::size_t batch_maps = 0;       ///< of those, the last ones: they are timed for whole batches
   std::vector<any_observer> observers;
 };
 
@@ -10393,7 +14990,11 @@ class engine_shell {
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
   [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
-  void request_stop() noexcept { ring_.stop(); }
+  void request_stop() noexcept {
+    ring_.stop();
+    limits_.stop();
+    ahead_.let_go();
+  }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.
   void stop() noexcept;
@@ -10414,9 +15015,17 @@ class engine_shell {
   template <class Move>
   void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
     drop_opened();
-    move(leading_);
+    try {
+      move(leading_);
+    } catch (...) {
+      begin_again({});  // wherever the feed stands: what is dropped is not what comes next
+      throw;
+    }
     begin_again(front);
   }
+  /// Moves limits; see `run::adjust`. Any thread.
+  void adjust(const run_limits& wanted);
+  [[nodiscard]] run_limits limits() const noexcept { return limits_.now(); }
   /// Lets the feed read ahead up to this epoch.
   void limit(std::uint64_t epochs);
   /// Waits until a block that `next` gave is on its device.
@@ -10433,8 +15042,8 @@ class engine_shell {
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
-  /// Slots that a worker takes at a time.
-  [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
+  /// What was fetched ahead; null where nothing is.
+  [[nodiscard]] range_store* fetched() const noexcept { return ahead_.store(); }
   /// Blocks in flight, at most; those that the consumer holds included.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
@@ -10450,8 +15059,12 @@ class engine_shell {
     return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
   }
   void prepare(block& b);
+  [[nodiscard]] bool goes_on();
+  [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();
   void begin_again(std::span<const std::uint64_t> front);
+  [[nodiscard]] bool may_open();
+  void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
   void send_ahead();
   void start_copy(block& b);
@@ -10466,10 +15079,13 @@ class engine_shell {
   home_process home_;
   memory_account account_;
   feed leading_, delivered_feed_;
+  std::uint64_t grains_;  // of a block
   any_ring ring_;
+  live_limits limits_;
   std::vector<block*> in_ring_;
   block_pool pool_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t turn_ = 0;     // slots of all blocks that were prepared
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
@@ -10570,15 +15186,28 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (!options.workers) options.workers = default_workers(local_ranks);
   crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
   facts.crowded = crowded;
+  sample_bytes = facts.sample_bytes;
+  settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
   leading = feed(std::move(positions));
-  batches_per_block = sizes.batches_per_block(leading.slots_per_block());
+  batches_per_block = leading.uneven().any() ? 1 : sizes.batches_per_block(leading.slots_per_block());
   const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
   grain_slots = sizes.grain(slots);
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
+}
+
+PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
+  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096;
+  if (options.ahead_bytes)
+    options.ahead =
+        facts.sample_bytes == 0
+            ? most_by_bytes
+            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, most_by_bytes);
+  else if (!options.ahead)
+    options.ahead = facts.latency && *options.workers != 0 ? without_being_asked : 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
@@ -10589,10 +15218,10 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       setup_(std::move(setup)),
       leading_(setup_.leading),
       delivered_feed_(leading_),
-      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
-                      (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
-                          setup_.grain_slots,
-                      setup_.crowded ? 0 : 2000)),
+      grains_((leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+              setup_.grain_slots),
+      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
+      limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
@@ -10600,7 +15229,10 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),
       watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
-      stop_callback_(token, stopper{this}) {}
+      stop_callback_(token, stopper{this}) {
+  leading_.stop_at(ring_.stop_state().flag());
+  delivered_feed_.stop_at(ring_.stop_state().flag());
+}
 
 PENSTOCK_INLINE engine_shell::~engine_shell() {
   for (engine_worker* const w : workers_) calls_->destroy_worker(w);
@@ -10626,6 +15258,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
       auto& me = static_cast<engine_worker&>(work);
       me.shell->waiting(me, begins);
     };
+    w->limits = &limits_;
     w->shell = this;
     w->counts = &counts_[i];
     w->costs.resize(setup_.stages.size());
@@ -10633,8 +15266,12 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
   try {
     for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
-    if (who.self != nullptr && setup_.options.ahead != 0)
-      ahead_.start(leading_, who, watch_, setup_.options.ahead, count != 0);
+    if (who.self != nullptr && limits_.ahead() != 0) {
+      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead());
+      if (stopped()) ahead_.let_go();
+      if (const range_store* const there = fetched())
+        account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
+    }
     if (count != 0) watchdog_.start(explain, this);
   } catch (const std::system_error& e) {
     stop();
@@ -10646,16 +15283,62 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
 }
 
+/// What read-ahead holds: room for the samples that are asked for and those that are opened, and a quarter of
+/// the memory that the whole run may have.
+PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
+  const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
+  const std::uint64_t turns =
+      std::min(limits_.ahead(), read_ahead::most_turns) + slots * (ring_blocks() + 2) + 128;
+  std::uint64_t bytes = 64_MiB;
+  if (setup_.options.ahead_bytes)
+    bytes = *setup_.options.ahead_bytes;
+  else if (setup_.sample_bytes != 0)
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, 256_MiB);
+  if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
+  return {bytes, turns};
+}
+
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
-  ring_.stop();
+  request_stop();
   calls_->stop_front(engine_);
   ahead_.stop();
   watchdog_.stop();
   for (engine_worker* const w : workers_) w->thread.join();
 }
 
+PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
+  home_.check();
+  limits_.adjust(wanted);
+  if (wanted.ahead) ahead_.look_again();
+}
+
+/// Whether the limits let one more block be opened: always where none is, so that the run goes on.
+PENSTOCK_INLINE bool engine_shell::may_open() {
+  const std::size_t most = limits_.blocks();
+  if (most == ring_.blocks()) return opened_ - delivered_ < most;
+  return opened_ == delivered_ || (opened_ - delivered_ < most && pool_.out() < most);
+}
+
+/// Gives back the memory of blocks that a lowered depth leaves idle. One more than the consumer holds is
+/// always needed.
+PENSTOCK_INLINE void engine_shell::shrink() {
+  const std::size_t held = pool_.out() - static_cast<std::size_t>(opened_ - delivered_);
+  const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
+  try {
+    pool_.see_surplus(needed, [this](block& b) {
+      if (calls_->held(b) == 0) return;
+      calls_->settle(engine_, b);
+      calls_->release(b);
+    });
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::open_more() {
-  while (opened_ - delivered_ < ring_.blocks() && !stopped() && leading_.more()) {
+  if (limits_.blocks() < ring_.blocks()) shrink();
+  while (may_open() && !stopped() && goes_on()) {
     block* b = pool_.take();
     if (b == nullptr) {
       if (pool_.made() >= pool_.most() || !room_for_another()) return;
@@ -10680,10 +15363,25 @@ PENSTOCK_INLINE void engine_shell::open_more() {
   }
 }
 
+/// Whether there is one more block to open. What is wrong with it is due after what was opened before.
+PENSTOCK_INLINE bool engine_shell::goes_on() {
+  if (leading_.ready()) return true;
+  if (opened_ != delivered_) return false;
+  try {
+    return leading_.more();
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::prepare(block& b) {
   b.clear_failure();
   b.rows = 0;
+  b.turn = turn_;
   leading_.prepare(b, setup_.batches_per_block);
+  turn_ += b.slots;
+  b.grain_slots = std::max(setup_.grain_slots, (b.slots + grains_ - 1) / grains_);
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
@@ -10704,10 +15402,12 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = in_ring(delivered_++);
+  ahead_.passed(b->turn + b->slots);
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // first batches of a run take more
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
     try {
+      if (b->what == nullptr) start_copy(*b);  // blocks are copied in their order
       send_ahead();
     } catch (...) {
       give_back_and_stop(b);  // what comes next is not what the consumer misses
@@ -10719,15 +15419,19 @@ PENSTOCK_INLINE block* engine_shell::next() {
 
 PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
+  if (delivered_ != opened_) ahead_.halt();
   while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
   abandon_.store(false, std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
   // else the run was stopped, and workers may still be in it
-  if (delivered_ == opened_) calls_->restart_front(engine_, front);
+  if (delivered_ == opened_) {
+    calls_->restart_front(engine_, front);
+    ahead_.restart(leading_);
+    turn_ = 0;
+  }
   delivered_feed_ = leading_;
-  ahead_.restart(leading_);
 }
 
 PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
@@ -10771,7 +15475,9 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.samples = samples_;
   all.bytes = bytes_;
   all.batches = batches_;
-  all.workers = *setup_.options.workers;
+  all.workers = limits_.workers();
+  if (home_.here())  // in a child after fork another thread may have held the lock
+    all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
   all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
@@ -10836,8 +15542,8 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);
   }
-  watch_.grain(w.number, w.costs, b, grain * setup_.grain_slots, setup_.grain_slots, samples,
-               {begin, end, activity::evaluate, 0, s});
+  watch_.grain(w.number, std::span(w.costs).first(w.costs.size() - setup_.batch_maps), b,
+               grain * b.grain_slots, b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
 }
 
 PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {
@@ -11095,8 +15801,10 @@ class evaluator {
           continue;
         }
         try {
-          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
-                                             : position{p.epoch, p.index(e.slot)};
+          position at{p.epoch, p.index(e.slot)};
+          std::span<const position> origins(&at, 1);
+          if (p.from_batches) origins = p.gathered.of(static_cast<std::size_t>(e.slot));
+          at = origins.front();
           e.what.at_position(at);
           if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
             settle(*known);
@@ -11104,6 +15812,11 @@ class evaluator {
             bad_slot one{e.slot, at, e.what};
             settle(one);
             p.note_bad(one);
+            one.hole = false;  // the row is one hole, and all that was put into it is lost
+            for (const position also : origins.subspan(1)) {
+              one.at = also;
+              p.note_bad(one);
+            }
           }
         } catch (...) {
           return note_failure(p, e.slot, p.index(e.slot));
@@ -11135,6 +15848,7 @@ class evaluator {
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
       bring(rows.slot);
+      if constexpr (at_turns) detail::innermost(rows.w).fetched.stand_at(p.turn + rows.slot);
       counts.begin_run(index, 1);
       chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
       ++rows.slot;
@@ -11206,6 +15920,9 @@ class evaluator {
     rows.end(into, at);
   }
 
+  static constexpr bool at_turns =
+      detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
+
   Chain chain_;
   const Ring& ring_;
   [[no_unique_address]] Bad bad_;
@@ -11238,19 +15955,22 @@ struct engine_basis {
     facts.copies = session_type::copies;
     begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
-    begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
+                                  std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
     begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
-    begin_with_.observers = observers_of(p, *begin_with_.options.workers,
-                                         !parts::forward && takes_hints<reader_type> && options.ahead != 0);
+    if constexpr (parts::direct) begin_with_.batch_maps = batch_maps<Plan>::count;
+    begin_with_.observers =
+        observers_of(p, *begin_with_.options.workers,
+                     !parts::forward && takes_hints<reader_type> && *begin_with_.options.ahead != 0);
   }
 
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
     else
-      return p.source().open();
+      return connect_source_of(p);
   }
 
   Plan plan_;
@@ -11280,7 +16000,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using node_type =
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
-  using columns_type = columns_of<Plan>;
+  using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
   using block_type = block_of<columns_type, binding, typename session_type::transfer>;
 
@@ -11297,7 +16017,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
-        front_(detail::front_of<Plan>::make(p), this->ring_blocks()) {
+        front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
+        maps_(this->plan_, *this->options().seed) {
     start(hints());
   }
   ~engine() { stop(); }
@@ -11308,15 +16029,28 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes that were found, for batches to come.
-  void learn_from(const block_type& b) noexcept { shapes_ = b.columns.shapes(); }
+  /// Remembers the shapes that were found, for batches to come, and gives a batch without samples those that
+  /// were found before it. Called in the order of blocks: before a block is copied to the device, or handed
+  /// out where none is.
+  void learn_from(block_type& b) {
+    if (b.transferred) return;
+    b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
+    shapes_ = b.columns.shapes();
+  }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
   /// Waits until no copy reads the memory of a block that was given back.
   void settle(block_type& b) {
-    if constexpr (requires { device_session().reuse(b.transfer); }) {
+    if constexpr (reusing_session<session_type>) {
       if (b.transferred) device_session().reuse(b.transfer);
     }
     b.transferred = false;
+  }
+
+  /// Calls the functions of `map_batch` in the consumer's thread, with a batch whose columns are in order; a
+  /// failure is kept in it. What they cost is charged to nobody.
+  void map_batch(block_type& b, const batch_rows& batch) noexcept {
+    typename batch_maps<Plan>::costs spent{};
+    maps_.template keep<evaluator_type>(b, batch, spent);
   }
 
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
@@ -11331,6 +16065,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// What one worker keeps.
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
+    [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
   };
 
   static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
@@ -11359,8 +16094,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
-            detail::for_each_cost(static_cast<const plan_worker&>(w).scratch,
-                                  [&](std::size_t number, const stage_cost& cost) { into[number] = cost; });
+            const auto& me = static_cast<const plan_worker&>(w);
+            [[maybe_unused]] const std::size_t last = detail::for_each_cost(
+                me.scratch, [&](std::size_t number, const stage_cost& cost) { into[number] = cost; });
+            if constexpr (parts::direct && parts::maps_batches)
+              std::copy(me.map_costs.begin(), me.map_costs.end(),
+                        into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); }};
@@ -11373,14 +16112,36 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }};
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists()};
     else
       return {};
+  }
+  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, range_list&) {
+    if constexpr (takes_fetched<reader_type>)
+      return [](void* e, const placement& samples, range_list& into) { self(e).list_all(samples, into); };
+    else
+      return nullptr;
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), hint_binding_);
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
+  }
+  void list_all(const placement& samples, range_list& into) {
+    samples.bind(orders(), hint_binding_);
+    listed_.clear();
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
+      listed_.push_back(hint_binding_(samples.index(slot)));
+    if constexpr (gets_ready<reader_type>) {
+      if (!this->reader_->is_ready()) this->reader_->get_ready(listed_);
+    }
+    for (std::size_t slot = 0; slot < listed_.size(); ++slot) {
+      into.stand_at(samples.turn + slot);
+      try {
+        ranges_of(*this->reader_, listed_[slot], scout_, into);
+      } catch (...) {  // whoever reads the sample will say what is wrong
+      }
+    }
   }
 
   void begin(block_type& b) {
@@ -11389,8 +16150,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.begin(static_cast<std::size_t>(b.slots));
   }
   void copy(block_type& b) {
-    if constexpr (session_type::copies)
+    if constexpr (session_type::copies) {
+      learn_from(b);
       device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
+    }
   }
 
   std::uint64_t evaluate_grain(plan_worker& w, block_type& b, std::uint64_t s,
@@ -11400,12 +16163,13 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
       detail::innermost(w.scratch).binding = &b.binding;
+      if constexpr (takes_fetched<reader_type>) detail::innermost(w.scratch).fetched.use(this->fetched());
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * this->grain_slots(), last = first + this->grain_slots();
+      const std::uint64_t first = grain * b.grain_slots, last = first + b.grain_slots;
       for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
         const batch_rows& batch = b.batches[i];
         // Batches whose positions follow each other are evaluated in one go.
@@ -11451,15 +16215,24 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
         for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
+      if constexpr (parts::maps_batches) {
+        if (b.what != nullptr || this->stopped()) return;
+        maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
+                                                 chain_type::depth + 1);
+        calls.costs(w, w.costs);
+        w.counts->publish(w.costs);
+      }
     }
   }
 
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
-  std::array<extents, columns_type::size> shapes_{};
+  typename columns_type::known_shapes shapes_{};
   // of whoever asks ahead: the thread that does, or else the consumer
   [[no_unique_address]] scout_of<reader_type> scout_;
   binding hint_binding_;
+  std::vector<position> listed_;
+  [[no_unique_address]] batch_maps<Plan> maps_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -11545,6 +16318,11 @@ class consumer_place {
     ++committed_.step;
     committed_.dealt += rules_.ranks;
     return true;
+  }
+  /// Whether it stood at the beginning of an epoch at the last commit.
+  [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch) const noexcept {
+    return committed_.epoch == epoch && committed_.pass == 0 && committed_.ordinal == 0 &&
+           committed_.step == 0 && committed_.rows == 0;
   }
   /// Writes down where it stood at the last commit.
   void write(state& s, feed& delivered) const;
@@ -11683,7 +16461,7 @@ struct hand_out_setup {
 
 /// What the shell of a hand-out has its plan's own code do. `self` is the plan's part, which made the shell.
 struct hand_out_calls {
-  void (*learn_from)(void* self, const block&) noexcept;       ///< the shapes of a block
+  void (*learn_from)(void* self, block&);                      ///< the shapes of a block
   void (*name_sample)(void* self, error&, position) noexcept;  ///< says which sample failed
   sample_place (*place_of)(void* self, position);              ///< for a ledger
 };
@@ -11701,6 +16479,9 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   hand_out_shell(const hand_out_shell&) = delete;
   hand_out_shell& operator=(const hand_out_shell&) = delete;
   ~hand_out_shell();
+  /// Whoever has this, or holds a block, keeps `made`.
+  [[nodiscard]] static shared<hand_out_shell> kept(hand_out_shell* made,
+                                                   void (*destroy)(hand_out_shell*) noexcept);
 
   /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
@@ -11714,6 +16495,8 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void drop() noexcept;
   /// Goes to a place; drops what was begun.
   void seek(const state& s);
+  void go_to_epoch(std::uint64_t epoch);
+  [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
 
@@ -11788,7 +16571,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   std::size_t bad_ = 0;       // bad samples of the chunk that were seen
   std::uint32_t shares_ = 0;  // of the block
   std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
-  std::shared_ptr<hand_out_shell> self_;
+  shared<hand_out_shell> self_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -11810,11 +16593,15 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
 
 PENSTOCK_INLINE hand_out_shell::~hand_out_shell() = default;
 
+PENSTOCK_INLINE shared<hand_out_shell> hand_out_shell::kept(hand_out_shell* made,
+                                                            void (*destroy)(hand_out_shell*) noexcept) {
+  return std::shared_ptr<hand_out_shell>(made, destroy);
+}
 PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_from_this(); }
 
 PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
-  const std::shared_ptr<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
+  const shared<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
   auto& self = *static_cast<hand_out_shell*>(owner.get());
   if (!self.engine_.home().here()) return;
   self.engine_.watch().let_go(&b);
@@ -11836,7 +16623,7 @@ PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
   engine_.reposition(
       [&](feed& at) {
         if (!setup_.in_place) return place_.seek(at, s);
-        at.seek(s.epoch, s.step);
+        at.seek(s.epoch, at.step_of(s).value_or(s.step));
         if (s.given != 0 || !s.held.empty()) at.restore_cursor(s.taken, s.given, s.held);
       },
       s.front);
@@ -11849,13 +16636,14 @@ PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   delivered.settle();
   s.epoch = delivered.epoch();
   s.step = delivered.step();
+  s.ordinal = delivered.samples_before();
   s.bad = bad_so_far();
   write_cursor(s, delivered.cursor());
 }
 
 PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, std::size_t first,
                                                                 std::size_t count) {
-  if (b.from_batches) return b.gathered;
+  if (b.from_batches) return b.gathered.all();
   std::vector<position> all;
   all.reserve(count);
   for (std::size_t row = first; row < first + count; ++row)
@@ -11918,8 +16706,11 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
 
 PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
-  if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
+  if (delivered.epoch() != epoch || engine_.stopped()) return nullptr;
+  if (delivered.at_end()) {
+    if (delivered.uneven().any() && !engine_.stopped()) go_to_epoch(epoch + 1);  // that one may have steps
     return nullptr;
+  }
   if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
   block& b = *block_;
   const batch_rows& batch = b.batches[next_];
@@ -12064,10 +16855,20 @@ PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
   if (setup_.steps.look(number) != selection::verdict::end &&
       !(fixed && setup_.steps.passing(number) >= *fixed))
     return false;
-  state next;
-  next.epoch = epoch() + 1;
-  seek(next);
+  go_to_epoch(epoch() + 1);
   return true;
+}
+
+PENSTOCK_INLINE void hand_out_shell::go_to_epoch(std::uint64_t epoch) {
+  state there;
+  there.epoch = epoch;
+  seek(there);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::is_at_beginning_of(std::uint64_t epoch) {
+  if (!setup_.in_place) return place_.is_at_beginning_of(epoch);
+  const feed& delivered = engine_.delivered_feed();
+  return delivered.epoch() == epoch && delivered.step() == 0;
 }
 
 PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {
@@ -12113,7 +16914,7 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
-  made.pieces = plain_plan<Plan> && !engine<Plan>::session_type::copies;
+  made.pieces = plain_plan<Plan> && !parts::maps_batches && !engine<Plan>::session_type::copies;
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
@@ -12175,9 +16976,9 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       while (this->epoch() == epoch && !engine.stopped() && !end_of_steps()) {
         const std::uint64_t number = place_.number();
         block* b = take_piece(epoch, batch);
+        batch.delivered = {epoch, number};
         if (b == nullptr) b = gather(epoch, batch);
         if (b == nullptr) return {};
-        batch.delivered = {epoch, number};
         batch.global = batch.valid;
         if (this->epoch() == epoch) place_.count_to(number + 1);
         commit();
@@ -12232,10 +17033,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   static constexpr hand_out_calls calls{
-      .learn_from =
-          [](void* h, const block& b) noexcept {
-            self(h).engine.learn_from(static_cast<const block_type&>(b));
-          },
+      .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
       .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
       .place_of = [](void* h, position at) { return self(h).place_of(at); }};
 
@@ -12280,11 +17078,13 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
 
   /// The handle of a batch that is handed out.
   [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
-    std::uint64_t bytes = 0, samples = batch.valid;
+    // a row that was gathered may have several samples
+    std::uint64_t bytes = 0, samples = b.from_batches ? b.gathered.all().size() : batch.valid;
     for (const bytes_view column :
          own(b).columns.bytes(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots)))
       bytes += column.size();
-    if constexpr (parts::tolerant) samples -= b.bad.holes(batch.first, batch.slots);
+    if constexpr (parts::tolerant)
+      samples -= b.from_batches ? b.bad.all().size() : b.bad.holes(batch.first, batch.slots);
     engine.delivered(samples, bytes);
     return batch_type(&own(b), batch);
   }
@@ -12305,17 +17105,23 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     fill(out, epoch);
     if (engine.stopped()) return nullptr;
     batch.first = 0;
-    batch.valid = out.gathered.size();
+    batch.valid = out.gathered.rows();
     if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
       gathered_.give_back(std::exchange(filling_, nullptr));
       return commit_end(epoch), nullptr;
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
-    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.size());
+    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.rows());
     engine_type::evaluator_type::finish_columns(out, batch);
+    if (out.what == nullptr) engine.learn_from(out);
+    if constexpr (parts::maps_batches) {
+      batch.global = batch.valid;
+      // a skip after batch leaves it out
+      if (out.what == nullptr && setup_.steps.look(batch.delivered.index) == selection::verdict::pass)
+        engine.map_batch(out, batch);
+    }
     if (out.what != nullptr) fail(out.what);
     see_holes(out, epoch);
-    engine.learn_from(out);
     try {
       engine.arrive(out);
     } catch (...) {
@@ -12348,9 +17154,9 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
   void fill(block_type& out, std::uint64_t epoch) {
     const std::uint64_t size = setup_.batch_size;
-    while (out.gathered.size() < size && find_row(epoch)) {
+    while (out.gathered.rows() < size && find_row(epoch)) {
       block_type& chunk = own(*block_);
-      const std::uint64_t filled = out.gathered.size(), row = place_.row();
+      const std::uint64_t filled = out.gathered.rows(), row = place_.row();
       const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
       if (filled + count > room_) {
         const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
@@ -12368,16 +17174,117 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       place_.take(count);
     }
     out.listed = true;  // errors of collating are of these positions
-    out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
     out.indices.clear();
-    out.indices.resize(out.gathered.size());
-    for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
+    out.indices.resize(out.gathered.rows());
+    for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.of(i).front().index;
   }
 
   std::uint64_t room_ = 0;  // rows that the batch that is begun has memory for
 };
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/run/detail/run_ranges.hpp
+
+/// What a loop over a run goes through. All of it refers to the run.
+namespace penstock::inline v0_1::detail {
+
+/// Walks over one epoch, or over all that the run was given; one copyable pointer.
+template <class Run>
+class run_iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = typename Run::value_type;
+  using difference_type = std::ptrdiff_t;
+
+  run_iterator() = default;
+  explicit run_iterator(Run* owner) : owner_(owner) {}
+  [[nodiscard]] value_type& operator*() const { return owner_->current(); }
+  [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
+  /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
+  /// for three.
+  run_iterator& operator++() {
+    owner_->move_on();
+    return *this;
+  }
+  void operator++(int) { owner_->move_on(); }
+  friend bool operator==(const run_iterator& it, std::default_sentinel_t) { return it.done(); }
+
+ private:
+  [[nodiscard]] bool done() const { return owner_->is_at_end(); }
+  Run* owner_ = nullptr;
+};
+
+/// One epoch of a run, or what is left of it.
+template <class Run>
+class run_epoch {
+ public:
+  run_epoch(Run* owner, std::uint64_t number, bool rest = false)
+      : owner_(owner), number_(number), rest_(rest) {}
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` this goes
+  /// through the epoch, where nobody has.
+  [[nodiscard]] std::uint64_t steps() const
+    requires(Run::parts::batched && lockstep<typename Run::plan_type>)
+  {
+    if constexpr (Run::parts::facts.uneven)
+      return owner_->core().engine.leading().steps_of(number_);
+    else
+      return owner_->steps_per_epoch();
+  }
+  [[nodiscard]] run_iterator<Run> begin() const {
+    if (rest_)
+      owner_->loop_over_rest(number_);
+    else
+      owner_->loop_over(number_);
+    return run_iterator<Run>(owner_);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Run* owner_;
+  std::uint64_t number_;
+  bool rest_;
+};
+
+/// The epochs from where the run stands up to a number.
+template <class Run>
+class run_epochs {
+ public:
+  class iterator {
+   public:
+    using value_type = run_epoch<Run>;
+    using difference_type = std::ptrdiff_t;
+    iterator() = default;
+    iterator(Run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    [[nodiscard]] run_epoch<Run> operator*() const { return {owner_, number_}; }
+    iterator& operator++() {
+      ++number_;
+      return *this;
+    }
+    iterator operator++(int) {
+      auto before = *this;
+      ++number_;
+      return before;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
+
+   private:
+    Run* owner_ = nullptr;
+    std::uint64_t number_ = 0;
+  };
+  run_epochs(Run* owner, std::uint64_t first, std::uint64_t last)
+      : owner_(owner), first_(first), last_(last) {}
+  [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+  [[nodiscard]] iterator end() const { return {owner_, last_}; }
+
+ private:
+  Run* owner_;
+  std::uint64_t first_, last_;
+};
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/run.hpp
 
@@ -12423,8 +17330,9 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
-/// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+/// `request_stop` and `adjust` may be called from any. After `fork()` a run belongs to the parent: in the
+/// child, asking it for an element is an error, and destroying it neither waits nor frees; the child opens
+/// the plan itself.
 ///
 /// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
@@ -12432,98 +17340,34 @@ class run {
   using parts = plan_parts<Plan>;
   using core_type = hand_out<Plan>;
   using row_type = typename detail::row_of_plan<Plan>::type;
+  friend class detail::run_iterator<run>;
+  friend class detail::run_epoch<run>;
 
  public:
+  using plan_type = Plan;
   /// What an iterator gives: a batch, or a whole sample.
   using value_type = std::conditional_t<parts::batched, typename core_type::batch_type, row_type>;
 
-  /// Walks over one epoch, or over all that the run was given; one copyable pointer.
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = run::value_type;
-    using difference_type = std::ptrdiff_t;
-
-    iterator() = default;
-    explicit iterator(run* owner) : owner_(owner) {}
-    [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
-    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
-    /// for three.
-    iterator& operator++() {
-      owner_->move_on();
-      return *this;
-    }
-    void operator++(int) { owner_->move_on(); }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
-
-   private:
-    [[nodiscard]] bool done() const { return owner_->is_at_end(); }
-    run* owner_ = nullptr;
-  };
-
-  /// One epoch of a run: a range of what is left of it.
-  class epoch_range {
-   public:
-    epoch_range(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
-    [[nodiscard]] std::uint64_t number() const { return number_; }
-    [[nodiscard]] iterator begin() const {
-      owner_->begin_epoch(number_, number_ + 1);
-      return iterator(owner_);
-    }
-    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-
-   private:
-    run* owner_;
-    std::uint64_t number_;
-  };
-
-  /// The epochs from where the run stands up to a number.
-  class epochs_range {
-   public:
-    class iterator {
-     public:
-      using value_type = epoch_range;
-      using difference_type = std::ptrdiff_t;
-      iterator() = default;
-      iterator(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
-      [[nodiscard]] epoch_range operator*() const { return {owner_, number_}; }
-      iterator& operator++() {
-        ++number_;
-        return *this;
-      }
-      iterator operator++(int) {
-        auto before = *this;
-        ++number_;
-        return before;
-      }
-      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
-
-     private:
-      run* owner_ = nullptr;
-      std::uint64_t number_ = 0;
-    };
-    epochs_range(run* owner, std::uint64_t first, std::uint64_t last)
-        : owner_(owner), first_(first), last_(last) {}
-    [[nodiscard]] iterator begin() const { return {owner_, first_}; }
-    [[nodiscard]] iterator end() const { return {owner_, last_}; }
-
-   private:
-    run* owner_;
-    std::uint64_t first_, last_;
-  };
+  using iterator = detail::run_iterator<run>;
+  using epoch_range = detail::run_epoch<run>;
+  using epochs_range = detail::run_epochs<run>;
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(new core_type(p, options, std::move(token))) {
+      : core_(hand_out_shell::kept(
+            new core_type(p, options, std::move(token)),
+            [](hand_out_shell* made) noexcept { delete static_cast<core_type*>(made); })) {
     detail::check_lockstep(p);
     const world share = world_of(p);
     known_.dataset = p.source().fingerprint();
     known_.sequence = sequence_fingerprint(p);
+    known_.random = random_fingerprint(p);
     known_.world = share.size;
     known_.rank = share.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
     known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
-    core_->engine.open_more();
+    if constexpr (parts::facts.uneven) core().engine.leading().check_epoch();
+    core().engine.open_more();
   }
   run(run&&) noexcept = default;
   run& operator=(run&& other) noexcept {
@@ -12539,32 +17383,44 @@ class run {
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
+    begun_ = other.begun_;
+    resumes_ = other.resumes_;
     return *this;
   }
   ~run() { close(); }
 
-  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read
-  /// ahead.
-  [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
+  /// One epoch: each loop over it begins at its beginning, also where a loop before it was left. The first
+  /// loop of a run that a state put into the middle of this epoch resumes there. Where the run does not stand
+  /// at the place where the loop begins, what was read ahead is dropped.
+  [[nodiscard]] epoch_range epoch(any_count which) & {
+    const std::uint64_t number = which.of("epoch");
     allow(number + 1);
     return {this, number};
   }
+  /// The rest of the epoch at hand, for a loop that was left; empty once the epoch has ended. Before any
+  /// loop, the epoch where the run stands.
+  [[nodiscard]] epoch_range rest() & {
+    const std::uint64_t number = begun_ ? epoch_ : core().epoch();
+    allow(std::max(allowed_, number + 1));
+    return {this, number, true};
+  }
   template <class T = void>
-  [[nodiscard]] epoch_range epoch(std::uint64_t) && {
+  [[nodiscard]] epoch_range epoch(any_count) && {
     static_assert(
         !std::is_void_v<T>,
         "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
-  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a
-  /// restored one.
-  [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
+  /// The epochs up to `count`, from the one where the run stands: all of them in a fresh run; a restored one
+  /// resumes in the middle of the first.
+  [[nodiscard]] epochs_range epochs(any_count wanted) & {
+    const std::uint64_t count = wanted.of("epochs");
     allow(count);
-    return {this, core_->epoch(), count};
+    return {this, core().epoch(), count};
   }
   template <class T = void>
-  [[nodiscard]] epochs_range epochs(std::uint64_t) && {
+  [[nodiscard]] epochs_range epochs(any_count) && {
     static_assert(
         !std::is_void_v<T>,
         "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
@@ -12574,7 +17430,7 @@ class run {
   /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
   [[nodiscard]] iterator begin() {
     if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
-    begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
+    begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
@@ -12585,10 +17441,10 @@ class run {
   {
     next_result<value_type> result;
     try {
-      core_->engine.home().check();
+      core().engine.home().check();
       const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
-      while (core_->epoch() < last && !stopped()) {
-        if (auto b = core_->next_batch(core_->epoch())) {
+      while (core().epoch() < last && !stopped()) {
+        if (auto b = core().next_batch(core().epoch())) {
           result.value.emplace(std::move(b));
           break;
         }
@@ -12600,84 +17456,108 @@ class run {
     return result;
   }
 
-  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`.
+  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` those of the
+  /// epoch of the latest batch, or where a run stands that had none.
   [[nodiscard]] std::uint64_t steps_per_epoch() const
     requires(parts::batched && lockstep<Plan>)
   {
     if constexpr (parts::direct)
-      return core_->engine.leading().steps_per_epoch();
+      return core().engine.delivered_feed().latest_steps();
     else
-      return *core_->engine.leading().fixed_steps();
+      return *core().engine.leading().fixed_steps();
   }
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
     penstock::state s = known_;
-    core_->write_state(s);
+    core().write_state(s);
     return s;
   }
 
   [[nodiscard]] run_counters counters() const {
-    run_counters all = core_->engine.counters();
+    run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
     return all;
   }
   /// How many bad samples `bad_samples` has let through on this rank.
-  [[nodiscard]] bad_sample_counts bad_samples() const { return core_->tally.counts(core_->epoch()); }
-  [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
-  [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
+  [[nodiscard]] bad_sample_counts bad_samples() const { return core().tally.counts(core().epoch()); }
+  [[nodiscard]] const run_options& options() const { return core().engine.options(); }
+  [[nodiscard]] const Plan& plan() const { return core().engine.plan(); }
+
+  /// Moves limits while the run works, up to what it was opened with: threads that work, batches in flight,
+  /// samples that are asked for ahead; see `run_limits`. A worker beyond the limit rests after its grain. A
+  /// lower depth takes effect as batches are delivered; the host memory of blocks that it leaves idle is
+  /// given back when the next batch is asked for. The sequence does not change. Throws errc::argument, and
+  /// changes nothing, where a limit is out of its range. Any thread, in the process that opened the run.
+  void adjust(const run_limits& wanted) { core().engine.adjust(wanted); }
+  /// The limits as they are now; those of a fresh run are the highest.
+  [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
   /// Ends the work: what waits returns, loops end. Any thread.
-  void request_stop() noexcept { core_->engine.request_stop(); }
-  [[nodiscard]] bool stopped() const noexcept { return core_->engine.stopped(); }
+  void request_stop() noexcept { core().engine.request_stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
 
  private:
+  [[nodiscard]] core_type& core() const noexcept { return static_cast<core_type&>(*core_); }
+
   void close() noexcept {
     if (!core_) return;
-    if (!core_->engine.home().here()) return abandon();
+    if (!core().engine.home().here()) return abandon();
     batch_.reset();
-    core_->engine.stop();
-    core_->drop();
-    core_.reset();
+    core().engine.stop();
+    core().drop();
+    core_ = nullptr;
   }
 
   /// In a child after fork: neither joins nor frees.
   void abandon() noexcept {
     if constexpr (parts::batched) (void)batch_.forget();
-    core_->keep_forever();
-    core_.reset();
+    core().keep_forever();
+    core_ = nullptr;
   }
 
   void allow(std::uint64_t epochs) {
-    core_->engine.home().check();
+    core().engine.home().check();
     allowed_ = epochs;
-    core_->engine.limit(std::max(epochs, core_->epoch() + 1));
+    core().engine.limit(std::max(epochs, core().epoch() + 1));
   }
 
   [[nodiscard]] bool steps_are_zero() const {
-    if constexpr (parts::direct) return core_->engine.leading().steps_per_epoch() == 0;
+    if constexpr (parts::facts.uneven) return core().engine.leading().mine().size == 0;
+    if constexpr (parts::direct) return core().engine.leading().steps_per_epoch() == 0;
     return false;
   }
 
-  void begin_epoch(std::uint64_t number, std::uint64_t last) {
-    core_->engine.home().check();
+  /// Where one loop over an epoch begins.
+  void loop_over(std::uint64_t number) {
+    core().engine.home().check();
+    const bool resumes = resumes_ && core().epoch() == number;
+    if (!resumes && !core().is_at_beginning_of(number)) core().go_to_epoch(number);
+    begin_epoch(number, number + 1);
+  }
+  void loop_over_rest(std::uint64_t number) {
+    core().engine.home().check();
+    if (core().epoch() == number) return begin_epoch(number, number + 1);
     release();
-    if (core_->epoch() != number) {
-      penstock::state s;
-      s.epoch = number;
-      core_->seek(s);
-    }
-    core_->engine.limit(std::max(allowed_, last));
+    at_end_ = true;
+  }
+  void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    core().engine.home().check();
+    release();
+    if (core().epoch() != number) core().go_to_epoch(number);
+    core().engine.limit(std::max(allowed_, last));
     epoch_ = number;
     last_epoch_ = last;
+    begun_ = true;
+    resumes_ = false;
     at_end_ = false;
     fetch();
   }
 
   void release() {
     if constexpr (parts::batched)
-      core_->take_back(batch_);
+      core().take_back(batch_);
     else
       row_ = nullptr;
   }
@@ -12694,17 +17574,17 @@ class run {
     release();
     pending_ = false;
     try {
-      core_->engine.home().check();
+      core().engine.home().check();
       while (true) {
         if constexpr (parts::batched) {
-          batch_ = core_->next_batch(epoch_);
+          batch_ = core().next_batch(epoch_);
           if (batch_) return;
         } else {
-          row_ = core_->next_row(epoch_);
+          row_ = core().next_row(epoch_);
           if (row_ != nullptr) return;
         }
         if (stopped() || epoch_ + 1 >= last_epoch_) break;
-        if (core_->epoch() == epoch_) break;
+        if (core().epoch() == epoch_) break;
         ++epoch_;
       }
     } catch (...) {
@@ -12723,20 +17603,31 @@ class run {
   }
 
   void restore(const penstock::state& given) {
-    const penstock::state& s = detail::state_that_fits(core_->engine.plan(), given, known_);
-    if (const std::string_view wrong = core_->engine.leading().wrong_with(s); !wrong.empty())
+    const penstock::state& s = detail::state_that_fits(core().engine.plan(), given, known_);
+    if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
-    core_->seek(s);
-    core_->engine.limit(s.epoch + 1);
+    if constexpr (parts::facts.uneven) {
+      if (!core().engine.leading().step_of(s))
+        detail::refuse_state(
+            {"it stands after ", s.ordinal, " samples, and no step of ", known_.world,
+             s.world == known_.world
+                 ? " ranks starts there: the batches are cut differently now, or it was edited"
+                 : " ranks starts there; resume on another number of ranks"});
+    }
+    core().seek(s);
+    core().engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
+    resumes_ = true;
   }
 
   penstock::state known_;  // what all states of this run have in common
-  std::shared_ptr<core_type> core_;
+  shared<hand_out_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
   bool at_end_ = false, pending_ = false;
+  bool begun_ = false;    // whether a loop began, in epoch_
+  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun
 };
 
 namespace detail {
@@ -12760,7 +17651,7 @@ template <class Source, class... Stages, class... Options>
   return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
 }
 
-/// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.
+/// Walks over one epoch of a plan, in a run of its own.
 template <class Plan>
 class pass_iterator {
  public:
@@ -12768,8 +17659,10 @@ class pass_iterator {
   using value_type = typename run<Plan>::value_type;
   using difference_type = std::ptrdiff_t;
 
-  explicit pass_iterator(std::unique_ptr<run<Plan>> owned) : run_(std::move(owned)), at_(run_->begin()) {}
+  pass_iterator(std::unique_ptr<run<Plan>> owned, std::uint64_t epoch)
+      : run_(std::move(owned)), at_(run_->epoch(epoch).begin()) {}
   [[nodiscard]] value_type& operator*() const { return *at_; }
+  [[nodiscard]] value_type* operator->() const { return std::addressof(*at_); }
   pass_iterator& operator++() {
     ++at_;
     return *this;
@@ -12784,15 +17677,26 @@ class pass_iterator {
   typename run<Plan>::iterator at_;
 };
 
+/// One pass over an epoch of a plan: what `plan.epoch(e)` gives. Each loop over it opens the plan.
+template <class Plan>
+class plan_epoch {
+ public:
+  plan_epoch(Plan p, std::uint64_t number) : plan_(std::move(p)), number_(number) {}
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] pass_iterator<Plan> begin() const {
+    return {std::make_unique<run<Plan>>(plan_, options_of(plan_), nullptr, std::stop_token{}), number_};
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Plan plan_;
+  std::uint64_t number_;
+};
+
 template <class Source, class... Stages>
-[[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
-  using plan_type = plan<Source, Stages...>;
-  return pass_iterator<plan_type>(
-      std::make_unique<run<plan_type>>(p, options_of(p), nullptr, std::stop_token{}));
-}
-template <class Source, class... Stages>
-[[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
-  return {};
+[[nodiscard]] plan_epoch<plan<Source, Stages...>> epoch_of(const plan<Source, Stages...>& p,
+                                                           std::uint64_t number) {
+  return {p, number};
 }
 
 }  // namespace penstock::inline v0_1
@@ -12888,98 +17792,6 @@ void write_values(const std::string& path, values_header header, std::string_vie
                   std::span<const std::uint64_t> values, std::span<const std::string> texts);
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/concepts.hpp
-
-/// Where bytes come from. A *storage* is a value that is part of a plan: it names objects and holds options,
-/// and has opened nothing. `connect()` makes a *session*: it owns descriptors, mappings or connections, is
-/// shared by all workers of a run, and reads ranges of objects to where the caller wants them.
-namespace penstock::inline v0_1 {
-
-/// The number of an object in a session: the place of its name in `storage.names()`.
-using object_id = std::uint32_t;
-
-/// What tells that an object is still the same one: its size and a stamp (mtime in nanoseconds, or a hash of
-/// the ETag).
-struct object_signature {
-  std::uint64_t size = 0;
-  std::uint64_t stamp = 0;
-  friend auto operator<=>(const object_signature&, const object_signature&) = default;
-};
-
-/// One range of one object and where its bytes shall go.
-struct read_request {
-  object_id object = 0;
-  std::uint64_t offset = 0;
-  mutable_bytes into;
-};
-
-/// What a run reads through. All members may be called from many threads at once.
-///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
-///   signature(id)                   its size and stamp
-///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
-///                                   that names object and offset
-///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
-///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
-///                                   returns; `error` is null on success. `requests` must live until the last call
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
-///   confirm(id)                     only where views may turn out to be no good; see `confirm`
-///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
-template <class S>
-concept storage_session =
-    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
-             void (*done)(std::size_t, std::exception_ptr)) {
-      { s.size(id) } -> std::same_as<std::uint64_t>;
-      { s.signature(id) } -> std::same_as<object_signature>;
-      s.read(id, n, into);
-      s.read_many(requests, done);
-      s.will_need(id, n, n);
-      { S::views } -> std::convertible_to<bool>;
-    };
-
-/// A session that can show bytes in place: mapped files, memory.
-template <class S>
-concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
-  { s.view(id, n, n) } -> std::same_as<bytes_view>;
-};
-
-/// A session that can show some of its objects in place, as it turns out while it is used: `file`.
-///   shows(id)                       whether `view(id, offset, size)` may be called; once true it stays so
-///   view(id, offset, size)          bytes that live as long as the session
-///   confirm(id)                     when they have been used; see `confirm`
-template <class S>
-concept partly_viewing_session =
-    storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
-      { s.shows(id) } -> std::same_as<bool>;
-      { s.view(id, n, n) } -> std::same_as<bytes_view>;
-      s.confirm(id);
-    };
-
-/// Asks a session whose views may turn out to be no good, such as `mapped_file` with `guarded`, whether those
-/// of an object were: it throws where they were not. Nothing for other sessions. Sources ask when a sample
-/// has been used, and also when using it failed, since bytes that were lost are the better reason.
-template <storage_session S>
-void confirm(const S& session, object_id id) {
-  if constexpr (requires { session.confirm(id); }) session.confirm(id);
-}
-
-/// A named place with objects in it, as part of a plan: cheap to copy, nothing opened.
-///   names()      the objects, in order; brace patterns are expanded
-///   connect()    a session for them
-template <class S>
-concept storage = std::copy_constructible<S> && requires(const S& s) {
-  typename S::session;
-  requires storage_session<typename S::session>;
-  { s.names() } -> std::convertible_to<std::span<const std::string>>;
-  { s.connect() } -> std::same_as<typename S::session>;
-};
-
-/// A storage whose names are paths of this machine's file system: what belongs to an object may be kept in a
-/// file beside it.
-template <class S>
-concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/output_file.hpp
@@ -13158,6 +17970,7 @@ struct index_header {
   std::uint64_t key_bytes = 0;
   std::uint64_t payload = 0;  ///< bytes in all members
   std::uint64_t content = 0;  ///< checksum of everything after the header
+  std::uint64_t unended = 0;  ///< 1: the shard has no zero blocks that end an archive
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
@@ -13204,9 +18017,30 @@ class shard_index {
     return static_cast<std::uint32_t>(place(member) & 0xffffffu);
   }
   [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    const std::uint32_t number = suffix_number(member);
+    return suffix_text(suffix_number(member));
+  }
+  /// The suffix of that number.
+  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
     const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
     return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+  /// Says which members are used: a byte for each suffix, which somebody else keeps. By default all are.
+  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
+  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
+  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
+    return used_ == nullptr || used_[suffix_number(member)] != 0;
+  }
+  /// Calls f(begin, end) for the bytes of each run of members among [first, end) that are used.
+  template <class F>
+  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
+    while (first != end) {
+      std::uint32_t last = uses_all() ? end : first;
+      while (last != end && uses(last)) ++last;
+      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
+      first = last;
+      while (first != end && !uses(first)) ++first;
+    }
   }
 
  private:
@@ -13228,6 +18062,7 @@ class shard_index {
   const std::byte* suffix_ends_ = nullptr;
   const char* suffixes_ = nullptr;
   const char* keys_ = nullptr;
+  const unsigned char* used_ = nullptr;
 };
 
 }  // namespace detail::tar
@@ -13265,8 +18100,8 @@ PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
   store_little<std::uint32_t>(to + 8, version);
   store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
   std::byte* field = to + 16;
-  for (const std::uint64_t value :
-       {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes, key_bytes, payload, content}) {
+  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
+                                    key_bytes, payload, content, unended}) {
     store_little<std::uint64_t>(field, value);
     field += 8;
   }
@@ -13282,13 +18117,13 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
   index_header h;
   const std::byte* field = from + 16;
   for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
-                               &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content}) {
+                               &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content, &h.unended}) {
     *value = load_little<std::uint64_t>(field);
     field += 8;
   }
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-      h.key_bytes > most) {
+      h.key_bytes > most || h.unended > 1) {
     return std::nullopt;
   }
   // The tables are looked at when a sample is asked for, which nobody does where there are none.
@@ -13365,13 +18200,15 @@ class loaded_index {
   /// too many mappings already, it is read instead.
   [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard);
 
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes);
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
 
   loaded_index(const loaded_index&) = delete;
   loaded_index& operator=(const loaded_index&) = delete;
   ~loaded_index();
 
   [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+  /// Marks the members that are used.
+  void use(const projection& used);
 
  private:
   loaded_index() = default;
@@ -13379,8 +18216,9 @@ class loaded_index {
   static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
 
   shard_index tables_;
+  std::vector<unsigned char> used_;  // by suffix; empty where all are
   bytes_view mapped_;
-  std::shared_ptr<const buffer> owned_;
+  shared<const buffer> owned_;
 };
 
 /// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
@@ -13468,12 +18306,12 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std:
     made->mapped_ = mapped;
     return checked(std::move(made), mapped);
   }
-  std::shared_ptr<buffer> copy(new buffer(size));
+  shared<buffer> copy(new buffer(size));
   if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
   return from_buffer(std::move(copy));
 }
 
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(std::shared_ptr<const buffer> bytes) {
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
   std::unique_ptr<loaded_index> made(new loaded_index);
   const bytes_view view = bytes->view();
   made->owned_ = std::move(bytes);
@@ -13490,6 +18328,14 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_
   if (!tables) return nullptr;
   made->tables_ = *tables;
   return made;
+}
+
+PENSTOCK_INLINE void loaded_index::use(const projection& used) {
+  if (used.everything()) return;
+  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
+  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
+    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
+  tables_.use(used_.data());
 }
 
 PENSTOCK_INLINE bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
@@ -13699,7 +18545,7 @@ inline constexpr value_kind kind_of<std::string> = value_kind::text;
 void check_kind(const values_file& file, value_kind wanted);
 
 /// Throws what is wrong with a file that could not be opened.
-[[nodiscard]] std::shared_ptr<const values_file> opened_values(const std::string& path);
+[[nodiscard]] shared<const values_file> opened_values(const std::string& path);
 
 }  // namespace detail
 
@@ -13730,8 +18576,7 @@ class derived_index {
   using value_type = std::conditional_t<std::same_as<T, std::string>, std::string_view, T>;
 
   /// Takes a file that holds values of this type.
-  explicit derived_index(std::shared_ptr<const detail::values_file> file,
-                         derived_from origin = derived_from::file)
+  explicit derived_index(shared<const detail::values_file> file, derived_from origin = derived_from::file)
       : file_(std::move(file)), origin_(origin) {
     detail::check_kind(*file_, detail::kind_of<T>);
   }
@@ -13761,7 +18606,7 @@ class derived_index {
   [[nodiscard]] derived_from origin() const noexcept { return origin_; }
 
  private:
-  std::shared_ptr<const detail::values_file> file_;
+  shared<const detail::values_file> file_;
   derived_from origin_;
 };
 
@@ -13808,7 +18653,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
       .at_offset(16);
 }
 
-PENSTOCK_INLINE std::shared_ptr<const values_file> opened_values(const std::string& path) {
+PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
   if (!opened.file) throw error(opened.why);
   return std::move(opened.file);
@@ -13997,7 +18842,8 @@ template <class Source, class... Stages, class F>
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
   if constexpr (has_keys<reader>)
-    last.reader = std::shared_ptr<const reader>(new const reader(p.source().open()));
+    last.reader =
+        std::shared_ptr<const reader>(new const reader(connect_source(p.source(), projection::none())));
   const auto whole = p | last;
   using T = std::remove_cvref_t<typename std::remove_cvref_t<decltype(whole)>::element>;
 
@@ -14360,6 +19206,7 @@ constexpr std::string_view kind_text() {
     return "sequencer";
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
+  if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag>) return "device";
   return "annotation";
 }
@@ -14378,18 +19225,36 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 /// One line of a description: a stage with its kind, and a note.
 [[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
 
+/// The fields that a plan tells its source it uses; nothing where it is all of them.
+[[nodiscard]] std::string used_fields_line(const projection& used);
+
 /// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
 template <class V, class Policy>
 constexpr std::string_view moves_text() {
+  // what writes to a pointer alone is written aside first where the slot is not dense
+  constexpr bool turned = arranges<Policy> && array_expression<V> && !placed_expression<V>;
+
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return "1 move: written in its slot";
-  else if constexpr (std::is_same_v<Policy, stack_policy>)
+    return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+  else if constexpr (turned)
+    return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
+           "known)";
+  else if constexpr (stacks<Policy>)
     return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
                          : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
   else
     return "2 moves: to the side arena, then to its place in the batch";
+}
+
+/// How the rows of a field lie in a batch, where they are not dense and in the order of the value.
+template <class Policy>
+[[nodiscard]] std::string layout_text() {
+  if constexpr (has_gaps<Policy>)
+    return ", rows at multiples of " + std::to_string(pitch_of<Policy>) + " bytes";
+  else
+    return arranges<Policy> ? ", channels first" : "";
 }
 
 template <class Context, class... Stages>
@@ -14413,8 +19278,8 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field
-/// is moved, and the device.
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, which fields its
+/// source is told to be used where not all are, how often each field is moved, and the device.
 ///
 /// Opens nothing. For people: the text may change between versions.
 template <class Source, class... Stages>
@@ -14431,6 +19296,7 @@ template <class Source, class... Stages>
                                          detail::lost_text(before, after));
       },
       p.stages());
+  if constexpr (projecting_source<Source>) text += detail::used_fields_line(projection_of<plan_type>());
   text += "keeps:";
   for (const guarantee g : all_guarantees)
     if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
@@ -14446,14 +19312,19 @@ template <class Source, class... Stages>
               detail::moves_text<
                   std::tuple_element_t<Is, element>,
                   typename batch::template policy<typename element::template field_at<Is>::name_type>>()) +
+          detail::layout_text<
+              typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
           "\n"),
          ...);
       }(std::make_index_sequence<element::size>{});
     } else {
       text.append("value: ")
           .append(detail::moves_text<element, typename batch::template policy<void>>())
+          .append(detail::layout_text<typename batch::template policy<void>>())
           .append("\n");
     }
+    if constexpr (!std::is_same_v<block_columns_of<plan_type>, columns_of<plan_type>>)
+      text += "new columns of map_batch: 1 move: copied or written to their place in the batch\n";
     if constexpr (!parts::direct)
       text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
   }
@@ -14486,6 +19357,14 @@ PENSTOCK_INLINE std::string description_line(std::string name, std::string_view 
   fill(line, 2 + name.size() + 1 + 11);
   line += note;
   while (line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
+
+PENSTOCK_INLINE std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
   return line + "\n";
 }
 
@@ -14706,7 +19585,7 @@ template <class Source, class... Stages>
                 "unbatch or forward source, and a batch");
   using reader = typename Source::reader;
   detail::viewed_plan<plan_type> viewed(p);
-  const reader opened(p.source().open());
+  const reader opened(connect_source(p.source(), projection::none()));
   detail::key_lookup keys;
   if constexpr (has_keys<reader>) {
     keys = {&opened,
@@ -14785,12 +19664,12 @@ class ledger_prover {
     if (!sample) return;
     add(made_.by_shard[last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample->index)], one);
     if (one.code != "shape") bad_.insert({one.epoch, sample->index});
-    if (!delivered(one.index))
+    if (!delivered(one.epoch, one.index))
       violation(one, {"it is in no step of this plan, and cannot have been delivered"});
     if (!one.substitute) return;
     const bad_entry::substitute_place& other = *one.substitute;
     if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
-    if (delivered(other.index)) ++made_.extra;
+    if (delivered(one.epoch, other.index)) ++made_.extra;
     if (!drawn(one))
       violation(one, {"position ", other.index,
                       " is none of those that could stand in for it; is the plan's "
@@ -14812,9 +19691,9 @@ class ledger_prover {
       return std::nullopt;
     }
     if (keys_.find != nullptr) {
-      const std::string quoted = json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
-      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
-        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+      const std::string quoted = detail::json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
+      if (!key.empty() && quoted != detail::json_quoted(key) && unquoted(quoted) != key) {
+        violation(one, {who, " has the key ", detail::json_quoted(key), ", and in this plan ", quoted});
         return std::nullopt;
       }
     }
@@ -14826,7 +19705,14 @@ class ledger_prover {
     return line ? line->key : std::string();
   }
   /// Behind a shuffle_buffer it is not known which step a position comes to.
-  [[nodiscard]] bool delivered(std::uint64_t index) const {
+  [[nodiscard]] bool delivered(std::uint64_t epoch, std::uint64_t index) {
+    if (plan_.uneven.any()) {
+      if (!ends_ || ends_->epoch != epoch) {
+        const any_epoch_cut steps = plan_.uneven.bind(epoch);
+        ends_ = {epoch, steps.lists() ? plan_.positions : steps.before(steps.steps())};
+      }
+      return index < ends_->index;
+    }
     return plan_.buffer || plan_.mine.slot_of(index).has_value();
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
@@ -14841,6 +19727,7 @@ class ledger_prover {
   epoch_size size_;
   bad_is_replaced<epoch_size> draws_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
+  std::optional<position> ends_;  // of the steps of an epoch that have no fixed number of samples
   ledger_proof made_;
 };
 
@@ -14896,6 +19783,8 @@ std::string value_text(const V& value) {
                        }) {
     return detail::text(
         {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
+  } else if constexpr (requires { value.strides(); }) {
+    return detail::text({"array of shape ", to_string(value.shape()), " with strides"});
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
@@ -14961,7 +19850,7 @@ template <class Source, class... Stages>
     if (index >= orders.size())
       return detail::text(
           {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
-    const auto reader = p.source().open();
+    const auto reader = connect_source_of(p);
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
         p,
@@ -15055,7 +19944,7 @@ struct proof {
   std::uint64_t shards = 0;
   std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
   std::uint64_t pads = 0;      ///< positions of it with a sample once more, to fill up; 0 where `sampled`
-  std::uint64_t global = 0;    ///< samples of a global step
+  std::uint64_t global = 0;    ///< samples of a global step; 0 where steps have no fixed number
   bool sampled = false;        ///< random positions and steps, not all
   std::vector<topology_proof> topologies;
   std::vector<std::string> violations;  ///< the first hundred, a sentence each
@@ -15082,8 +19971,10 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string to_string(const proof& p) {
   std::string report =
-      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
-                    " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
+      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
+                    p.global == 0 ? std::string("batches of no fixed number")
+                                  : detail::text({p.global, " in a global step"}),
+                    p.sampled ? "; random positions and steps were looked at\n" : "\n"});
   if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
   if (p.pads != 0)
     detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});
@@ -15156,6 +20047,8 @@ class prover {
 
   void prove_topologies();
   topology_proof prove_one(std::size_t which, sentences& wrong);
+  /// Proves a topology whose batches have no fixed number of samples.
+  topology_proof prove_uneven(std::size_t which, sentences& wrong);
   /// The counts of an epoch of which only some steps were looked at.
   void count_by_size(topology_proof& found) const;
   /// Whether the ranks' parts of a step are its positions, each once.
@@ -15196,7 +20089,7 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
   const cut& c = plan_.mine;
   made_.positions = plan_.positions;
   made_.samples = plan_.samples;
-  made_.global = c.global;
+  made_.global = plan_.uneven.any() ? 0 : c.global;
   made_.sampled = plan_.positions > options.most_positions;
   if (made_.sampled && plan_.buffer)
     throw error(errc::limit, {"an epoch of ", plan_.positions,
@@ -15209,6 +20102,7 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
     all.world = shape.ranks();
     all.rank = 0;
     all.check();
+    if (plan_.uneven.any()) continue;
     if (all.world > c.global || shape.nodes > c.global)  // the product may wrap
       throw error(errc::argument,
                   {"a global batch of ", c.global, " has no sample for each of ",
@@ -15390,7 +20284,7 @@ PENSTOCK_INLINE void prover::prove_topologies() {
   for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1)) {
     const auto at = static_cast<std::size_t>(i);
     sentences wrong = order_violations_;
-    const topology_proof found = prove_one(at, wrong);
+    const topology_proof found = plan_.uneven.any() ? prove_uneven(at, wrong) : prove_one(at, wrong);
     const std::lock_guard lock(guard_);
     made_.topologies[at] = found;
     for (std::size_t k = order_violations_.size(); k < wrong.size(); ++k)
@@ -15450,6 +20344,74 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   found.dropped = made_.positions - reached;
   found.padded = sums.padded + pad_positions;
   found.least = made_.shards;
+  for (const bit_set& node : touched) {
+    const std::uint64_t count = node.count();
+    found.least = std::min(found.least, count);
+    found.most = std::max(found.most, count);
+    found.sum += count;
+  }
+  return found;
+}
+
+PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
+  topology_proof found = made_.topologies[which];
+  const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
+  std::vector<any_epoch_cut> ranks;
+  for (std::uint64_t r = 0; r < found.shape.ranks(); ++r)
+    ranks.push_back(plan_.uneven.on(found.shape.ranks(), r).bind(epoch_));
+  const any_epoch_cut& any = ranks.front();
+  const std::uint64_t steps = any.steps();
+  for (std::size_t r = 1; r < ranks.size(); ++r)
+    if (ranks[r].steps() != steps)
+      violation(wrong,
+                {"on ", ranks.size(), " ranks rank ", r, " has ", ranks[r].steps(), " steps, not ", steps});
+  bit_set reached(all_of_it ? made_.positions : 0);
+  std::vector<bit_set> touched;
+  if (first && all_of_it)
+    for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
+  std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
+  std::vector<std::uint64_t> listed;
+  const std::uint64_t looks = all_of_it ? steps : std::min<std::uint64_t>(steps, 1024);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const std::uint64_t step = looks == steps ? i : mix64(i ^ mix64(which)) % steps;
+    const std::uint64_t begin = any.before(step), count = any.count(step);
+    std::uint64_t in_step = 0;
+    if (any.before(step + 1) != begin + count)
+      violation(wrong,
+                {"step ", step, " has ", count, " samples, and the next one does not begin behind them"});
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const step_view view = ranks[r].at(step);
+      listed.clear();
+      if (ranks[r].lists())
+        ranks[r].list(step, listed);
+      else
+        for (std::uint64_t slot = 0; slot < view.valid(); ++slot) listed.push_back(view[slot]);
+      in_step += listed.size();
+      padded += view.slots() - view.valid();
+      for (const std::uint64_t index : listed) {
+        const bool here = ranks[r].lists() || index - begin < count;
+        if (index >= made_.positions || !here || (all_of_it && reached.set_alone(index))) {
+          violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: position ", index, " of rank ", r,
+                            " is another step's or another rank's"});
+          continue;
+        }
+        if (plan_.pads && all_of_it) pad_positions += pads_in(index, index + 1);
+        if (!touched.empty())
+          touched[r / static_cast<std::size_t>(found.shape.ranks_per_node)].set_alone(
+              shard_of_[static_cast<std::size_t>(index)]);
+      }
+    }
+    if (in_step != count)
+      violation(wrong,
+                {"step ", step, " on ", ranks.size(), " ranks has ", in_step, " samples, not ", count});
+    delivered += in_step;
+  }
+  if (!first) return found;
+  found.steps = steps;
+  found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
+  found.dropped = made_.positions - any.before(steps);
+  found.padded = padded + pad_positions;
+  found.least = all_of_it ? made_.shards : 0;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
     found.least = std::min(found.least, count);
@@ -15543,11 +20505,16 @@ namespace penstock::inline v0_1 {
 /// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
 /// padded and left out, and the shards that each node touches.
 ///
-/// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
-/// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
-/// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
-/// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
-/// more ranks than a global step has samples, and where no topology or no epoch is given.
+/// The plan must be elastic, and its batches must follow from positions alone: no filter, no unbatch, no
+/// forward source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the
+/// topologies.
+/// With `batch_by`, the parts of the ranks differ as batches do, and each topology has global steps of its
+/// own: the same batches in the same order, dealt to other numbers of ranks. `stops` are not checked there: a
+/// state says how many samples it stands after, and a topology resumes it if one of its steps starts at that
+/// sample. Reads no sample. Memory: 5
+/// bytes a position (21 where they are few of many samples), with `sampled` O(shards). Time: about 0.1 us a
+/// position and topology, over `threads`. Throws `error(errc::argument)` for more ranks than a global step
+/// has samples, and where no topology or no epoch is given.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);
@@ -15587,6 +20554,15 @@ namespace penstock::inline v0_1 {
 /// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
 /// sample.
 ///
+/// It does what the run does: `epoch(e)` and `epochs(n)` for loops, `state()` and `restore(state)`,
+/// `counters()`, `steps_per_epoch()` for a progress bar, `adjust(limits)` and `request_stop()`. Ranges and
+/// iterators refer to the loader: moving it ends them.
+///
+/// One that was made without a plan, or moved from, is empty and converts to false. It can be assigned to,
+/// destroyed, and told to stop; whatever else is asked of it throws `errc::argument`.
+/// Threads: one at a time; `adjust`, `limits`, `request_stop` and `stopped` any, but not while `restore`
+/// works.
+///
 ///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
 ///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
 ///       const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
@@ -15601,15 +20577,23 @@ class any_loader {
     bool (*next)(void*, Batch*&);
     state (*where)(const void*);
     void (*go)(void*, const state&);
-    void (*to_epoch)(void*, std::uint64_t);
+    void (*to_epoch)(void*, std::uint64_t, std::uint64_t, bool);
+    std::uint64_t (*rest_of)(void*);
+    std::uint64_t (*first_of)(void*, std::uint64_t count);
+    std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
-    void (*stop)(void*);
+    bad_sample_counts (*bad_samples)(const void*);
+    void (*adjust)(void*, const run_limits&);
+    run_limits (*limits)(const void*);
+    void (*stop)(void*) noexcept;
+    bool (*stopped)(const void*) noexcept;
     void (*destroy)(void*);
   };
 
  public:
   using value_type = Batch;
 
+  /// Walks over the batches of one epoch.
   class iterator {
    public:
     using iterator_concept = std::input_iterator_tag;
@@ -15618,6 +20602,7 @@ class any_loader {
     iterator() = default;
     explicit iterator(any_loader* owner) : owner_(owner) {}
     [[nodiscard]] Batch& operator*() const { return owner_->current(); }
+    [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
     iterator& operator++() {
       owner_->fetch();
       return *this;
@@ -15630,11 +20615,14 @@ class any_loader {
     any_loader* owner_ = nullptr;
   };
 
+  /// One epoch: a range of batches.
   class epoch_range {
    public:
-    epoch_range(any_loader* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    epoch_range(any_loader* owner, std::uint64_t number, std::uint64_t last = 0, bool rest = false)
+        : owner_(owner), number_(number), last_(last), rest_(rest) {}
+    [[nodiscard]] std::uint64_t number() const { return number_; }
     [[nodiscard]] iterator begin() const {
-      owner_->functions_->to_epoch(owner_->self_, number_);
+      owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
       owner_->fetch();
       return iterator(owner_);
     }
@@ -15642,9 +20630,47 @@ class any_loader {
 
    private:
     any_loader* owner_;
-    std::uint64_t number_;
+    std::uint64_t number_, last_;  // 0: the epoch stands alone
+    bool rest_;
   };
 
+  /// The epochs from where the loader stands up to a number.
+  class epochs_range {
+   public:
+    class iterator {
+     public:
+      using value_type = epoch_range;
+      using difference_type = std::ptrdiff_t;
+      iterator() = default;
+      iterator(any_loader* owner, std::uint64_t number, std::uint64_t last)
+          : owner_(owner), number_(number), last_(last) {}
+      [[nodiscard]] epoch_range operator*() const { return {owner_, number_, last_}; }
+      iterator& operator++() {
+        ++number_;
+        return *this;
+      }
+      iterator operator++(int) {
+        auto before = *this;
+        ++number_;
+        return before;
+      }
+      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ == b.number_; }
+
+     private:
+      any_loader* owner_ = nullptr;
+      std::uint64_t number_ = 0, last_ = 0;
+    };
+    epochs_range(any_loader* owner, std::uint64_t first, std::uint64_t last)
+        : owner_(owner), first_(first), last_(last) {}
+    [[nodiscard]] iterator begin() const { return {owner_, first_, last_}; }
+    [[nodiscard]] iterator end() const { return {owner_, last_, last_}; }
+
+   private:
+    any_loader* owner_;
+    std::uint64_t first_, last_;
+  };
+
+  /// An empty one: it converts to false.
   any_loader() = default;
   /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
   template <class Plan, class Convert>
@@ -15665,13 +20691,44 @@ class any_loader {
     if (self_ != nullptr) functions_->destroy(self_);
   }
 
+  /// Whether it has a plan.
   [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
-  [[nodiscard]] epoch_range epoch(std::uint64_t number) & { return {this, number}; }
-  [[nodiscard]] penstock::state state() const { return functions_->where(self_); }
-  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`.
-  void restore(const penstock::state& s) { functions_->go(self_, s); }
-  [[nodiscard]] run_counters counters() const { return functions_->counters(self_); }
-  void request_stop() { functions_->stop(self_); }
+  /// One epoch, as `run.epoch(number)`.
+  [[nodiscard]] epoch_range epoch(any_count number) & {
+    (void)functions();
+    return {this, number.of("epoch")};
+  }
+  /// The rest of the epoch at hand, as `run.rest()`.
+  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), 0, true}; }
+  /// The epochs up to `count`, beginning where the loader stands, as `run.epochs(count)`: all of them in a
+  /// fresh one, the rest in a restored one. Batches are read ahead across the end of an epoch.
+  [[nodiscard]] epochs_range epochs(any_count wanted) & {
+    const std::uint64_t count = wanted.of("epochs");
+    return {this, functions().first_of(self_, count), count};
+  }
+  /// Batches per epoch; 0 where nobody knows, since the plan does not keep `lockstep`. What `progress` takes.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
+  /// Where the consumer stands: after the batches that it has asked for.
+  [[nodiscard]] penstock::state state() const { return functions().where(self_); }
+  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`. Loops over the
+  /// loader end with it: begin a new one.
+  void restore(const penstock::state& s) {
+    const table& f = functions();
+    current_ = nullptr;
+    f.go(self_, s);
+  }
+  /// What the run did so far: since the last `restore`.
+  [[nodiscard]] run_counters counters() const { return functions().counters(self_); }
+  [[nodiscard]] bad_sample_counts bad_samples() const { return functions().bad_samples(self_); }
+  /// As `run::adjust` and `run::limits`; they outlast `restore`, at whose time no other thread may call them.
+  void adjust(const run_limits& wanted) { functions().adjust(self_, wanted); }
+  [[nodiscard]] run_limits limits() const { return functions().limits(self_); }
+  /// Ends the work: what waits returns, loops end. Any thread. Does nothing to an empty one.
+  void request_stop() noexcept {
+    if (self_ != nullptr) functions_->stop(self_);
+  }
+  /// Whether it was stopped; an empty one counts as that.
+  [[nodiscard]] bool stopped() const noexcept { return self_ == nullptr || functions_->stopped(self_); }
 
  private:
   template <class Plan, class Convert>
@@ -15682,7 +20739,8 @@ class any_loader {
     run_type running;
     typename run_type::iterator at{};
     bool begun = false;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0, last = 0;  // of a loop over epochs, else 0
+    bool resting = false;
     std::optional<Batch> current;
 
     holder(const Plan& p, Convert c) : plan(p), convert(std::move(c)), running(plan.open()) {}
@@ -15696,13 +20754,22 @@ class any_loader {
     static holder& of(void* self) { return *static_cast<holder*>(self); }
     static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
 
+    /// The first batch of the epoch. In a loop over epochs the run is told how many: it reads ahead of them.
+    typename run_type::iterator first() {
+      if (resting) return running.rest().begin();
+      if (last != 0)
+        for (auto epoch : running.epochs(last))
+          if (epoch.number() == number) return epoch.begin();
+      return running.epoch(number).begin();
+    }
+
     static bool next(void* self, Batch*& out) {
       holder& h = of(self);
       h.current.reset();
       if (h.begun) {
         ++h.at;
       } else {
-        h.at = h.running.epoch(h.number).begin();
+        h.at = h.first();
         h.begun = true;
       }
       if (h.at == std::default_sentinel) return false;
@@ -15713,27 +20780,56 @@ class any_loader {
     static penstock::state where(const void* self) { return of(self).running.state(); }
     static void go(void* self, const penstock::state& s) {
       holder& h = of(self);
+      const run_limits limits = h.running.limits();
       h.current.reset();
       h.running = h.plan.open(s);
+      h.running.adjust(limits);
       h.begun = false;
       h.number = s.epoch;
+      h.last = 0;
+      h.resting = false;
     }
-    static void to_epoch(void* self, std::uint64_t number) {
-      of(self).current.reset();
-      of(self).number = number;
-      of(self).begun = false;
+    static void to_epoch(void* self, std::uint64_t number, std::uint64_t last, bool rest) {
+      holder& h = of(self);
+      h.current.reset();
+      h.number = number;
+      h.last = last;
+      h.resting = rest;
+      h.begun = false;
     }
+    static std::uint64_t rest_of(void* self) { return of(self).running.rest().number(); }
+    static std::uint64_t first_of(void* self, std::uint64_t count) {
+      for (auto epoch : of(self).running.epochs(count)) return epoch.number();
+      return count;
+    }
+    static std::uint64_t steps(const void* self) {
+      if constexpr (requires(const run_type& r) { r.steps_per_epoch(); })
+        return of(self).running.steps_per_epoch();
+      else
+        return 0;
+    }
+    static bad_sample_counts bad_samples(const void* self) { return of(self).running.bad_samples(); }
     static run_counters counters(const void* self) { return of(self).running.counters(); }
-    static void stop(void* self) { of(self).running.request_stop(); }
+    static void adjust(void* self, const run_limits& wanted) { of(self).running.adjust(wanted); }
+    static run_limits limits(const void* self) { return of(self).running.limits(); }
+    static void stop(void* self) noexcept { of(self).running.request_stop(); }
+    static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next, where, go, to_epoch, counters, stop, destroy};
+    static constexpr table functions{next,     where,       go,     to_epoch, rest_of, first_of, steps,
+                                     counters, bad_samples, adjust, limits,   stop,    stopped,  destroy};
   };
 
+  /// The functions of what it is made of; an error where it is made of nothing.
+  [[nodiscard]] const table& functions() const {
+    if (self_ == nullptr) [[unlikely]]
+      throw error(errc::argument, "any_loader: it is empty; assign one that was made of a plan");
+    return *functions_;
+  }
   void fetch() {
     current_ = nullptr;
     Batch* next = nullptr;
-    if (functions_->next(self_, next)) current_ = next;
+    if (functions().next(self_, next)) current_ = next;
   }
   [[nodiscard]] Batch& current() { return *current_; }
 
@@ -16047,11 +21143,11 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE trace_text::trace_text() : pid_(static_cast<std::uint64_t>(::getpid())) {}
 PENSTOCK_INLINE void trace_text::process(std::string_view name) {
   begin("process_name", "M", 0);
-  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+  append(text_, {",\"args\":{\"name\":", detail::json_quoted(name), "}}"});
 }
 PENSTOCK_INLINE void trace_text::thread(std::uint64_t tid, std::string_view name) {
   begin("thread_name", "M", tid);
-  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+  append(text_, {",\"args\":{\"name\":", detail::json_quoted(name), "}}"});
   begin("thread_sort_index", "M", tid);
   append(text_, {",\"args\":{\"sort_index\":", tid, "}}"});
 }
@@ -16067,7 +21163,7 @@ PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, co
                                       std::string_view name) {
   for (const bool opens : {true, false}) {
     begin(name, opens ? "b" : "e", tid);
-    append(text_, {",\"cat\":\"hold\",\"id\":", json_quoted(id), ",\"ts\":"});
+    append(text_, {",\"cat\":\"hold\",\"id\":", detail::json_quoted(id), ",\"ts\":"});
     microseconds(opens ? e.begin_ns : e.end_ns);
     if (opens)
       arguments(e);
@@ -16101,7 +21197,7 @@ PENSTOCK_INLINE std::string_view trace_text::category(activity a) noexcept {
   }
 }
 PENSTOCK_INLINE void trace_text::begin(std::string_view name, std::string_view phase, std::uint64_t tid) {
-  append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", json_quoted(name), ",\"ph\":\"", phase,
+  append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", detail::json_quoted(name), ",\"ph\":\"", phase,
                  "\",\"pid\":", pid_, ",\"tid\":", tid});
 }
 PENSTOCK_INLINE void trace_text::microseconds(std::uint64_t ns) {
@@ -16384,6 +21480,29 @@ PENSTOCK_INLINE std::string percent(double share) {
   return text;
 }
 
+/// A rate in relation to a smaller one: "12.5% faster", and from double on "2.4 times as fast".
+PENSTOCK_INLINE std::string as_fast(double ratio) {
+  if (ratio < 2) return percent(ratio - 1) + " faster";
+  char text[32];
+  std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
+  return text;
+}
+
+/// A number of three digits in the largest of the units, which go down, that leaves one before the point.
+PENSTOCK_INLINE std::string in_units(double value,
+                                     std::initializer_list<std::pair<double, const char*>> units) {
+  auto unit = units.begin();
+  if (value <= 0) return std::string("0 ") + unit->second;
+  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 is printed as 1.00
+  const double shown = value / unit->first;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
+  return text;
+}
+PENSTOCK_INLINE std::string in_seconds(double seconds) {
+  return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
@@ -16393,7 +21512,8 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "nothing was delivered yet; ask again after some batches";
     return v;
   }
-  const unsigned threads = std::max(1u, c.workers);
+  // in the mean, since their number can move
+  const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
   v.stall = c.stall_seconds / c.seconds;
   double all = 0;
   std::size_t most = 0;
@@ -16452,7 +21572,7 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
   if (free_rate > 1.2 * rate) {
     if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
-    v.advice = "without reading the loop is " + detail::percent(free_rate / rate - 1) + " faster: " +
+    v.advice = "without reading the loop is " + detail::as_fast(free_rate / rate) + ": " +
                (v.limit == bottleneck::jitter
                     ? "reads take unequal times; raise prefetch(n)"
                     : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
@@ -16467,9 +21587,13 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
-  std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
-                static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
-                c.bytes_per_second() * 1e-6, c.workers);
+  std::snprintf(
+      line, sizeof line, "%llu samples in %s: %.*f samples/s, %s, %u workers\n",
+      static_cast<unsigned long long>(c.samples), detail::in_seconds(c.seconds).c_str(),
+      c.samples_per_second() < 9.95 ? 2 : 0, c.samples_per_second(),
+      detail::in_units(c.bytes_per_second(), {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}})
+          .c_str(),
+      c.workers);
   std::string text = line;
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
@@ -16480,8 +21604,9 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {
     const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9.2f us a sample\n", s.name.c_str(),
-                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
+    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", s.name.c_str(),
+                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(),
+                  detail::in_seconds(each).c_str());
     text += line;
   }
   text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
@@ -16586,12 +21711,12 @@ class kept_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
-    std::shared_ptr<const kept_list> list;
+    shared<const kept_list> list;
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
   };
 
   /// `samples` are the kept ones of the source.
-  kept_order(const order_input& in, std::shared_ptr<const kept_list> samples);
+  kept_order(const order_input& in, shared<const kept_list> samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
@@ -16600,9 +21725,9 @@ class kept_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
-  std::shared_ptr<const kept_list> kept_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const kept_list> kept_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// Up to where values are the same as at i, where they can say so.
@@ -16623,29 +21748,29 @@ namespace penstock::inline v0_1::detail {
 
 /// The places behind an order that is the same in every epoch; `bound` is that order bound to any of them.
 template <class Bound>
-[[nodiscard]] std::shared_ptr<const source_places> places_behind(
-    const std::shared_ptr<const source_places>& before, Bound bound) {
+[[nodiscard]] shared<const source_places> places_behind(const shared<const source_places>& before,
+                                                        Bound bound) {
   if (!before) return nullptr;
   struct both {
-    std::shared_ptr<const source_places> before;
+    shared<const source_places> before;
     Bound bound;
   };
   const source_places& first = *before;
-  std::shared_ptr<const both> owner(new const both{before, std::move(bound)});
+  shared<const both> owner(new const both{before, std::move(bound)});
   const auto find = [](const void* kept, std::uint64_t index) {
     const auto& step = *static_cast<const both*>(kept);
     return (*step.before)(step.bound(index).index);
   };
-  return std::shared_ptr<const source_places>(new const source_places(first, find, std::move(owner)));
+  return shared<const source_places>(new const source_places(first, find, std::move(owner)));
 }
 
 /// Where shards begin behind an order that leaves out positions and keeps the order of the others:
 /// `kept_before(p)` is how many positions below p it keeps.
 template <class KeptBefore>
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts_behind(
-    const std::shared_ptr<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
+[[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
+    const shared<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
   if (!starts) return nullptr;
-  std::shared_ptr<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
+  shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
   for (const std::uint64_t start : *starts) {
     const std::uint64_t kept = kept_before(start);
     if (kept != made->back()) made->push_back(kept);
@@ -16755,7 +21880,7 @@ PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, s
   }
 }
 
-PENSTOCK_INLINE kept_order::kept_order(const order_input& in, std::shared_ptr<const kept_list> samples)
+PENSTOCK_INLINE kept_order::kept_order(const order_input& in, shared<const kept_list> samples)
     : kept_(std::move(samples)) {
   if (!in.places->as_stored() || in.size != kept_->upstream()) {
     const kept_list& all = *kept_;
@@ -16835,11 +21960,10 @@ class classes {
 };
 
 template <sample_values Values>
-[[nodiscard]] std::shared_ptr<const classes> shared_classes(const Values& values, const order_input& in) {
+[[nodiscard]] shared<const classes> shared_classes(const Values& values, const order_input& in) {
   const source_places& places = *in.places;
-  return std::shared_ptr<const classes>(
-      new const classes(classes::template sorted<typename Values::value_type>(
-          in.size, [&](std::uint64_t i) { return values[places(i)]; })));
+  return shared<const classes>(new const classes(classes::template sorted<typename Values::value_type>(
+      in.size, [&](std::uint64_t i) { return values[places(i)]; })));
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -17093,7 +22217,7 @@ class class_balanced_order {
     std::uint64_t epoch = 0, seed = 0, each = 1;
     permutation mixed;
     detail::divider by_each;
-    std::shared_ptr<const detail::classes> groups;
+    shared<const detail::classes> groups;
 
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       const auto [group, draw] = by_each(mixed(index));
@@ -17103,7 +22227,7 @@ class class_balanced_order {
     }
   };
 
-  class_balanced_order(std::shared_ptr<const detail::classes> groups, std::uint64_t seed, per_class how);
+  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
@@ -17122,7 +22246,7 @@ class class_balanced_order {
     return {size_, mix64(mix64(seed_ ^ 0x6d6978u) + epoch)};
   }
 
-  std::shared_ptr<const detail::classes> groups_;
+  shared<const detail::classes> groups_;
   std::uint64_t seed_, each_, size_ = 0;
 };
 
@@ -17131,6 +22255,7 @@ template <sample_values Values>
 struct class_balanced_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "class_balanced";
+  static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(!std::is_floating_point_v<typename Values::value_type>,
                 "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");
@@ -17188,7 +22313,7 @@ inline constexpr detail::class_balanced_fn class_balanced{};
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE class_balanced_order::class_balanced_order(std::shared_ptr<const detail::classes> groups,
+PENSTOCK_INLINE class_balanced_order::class_balanced_order(shared<const detail::classes> groups,
                                                            std::uint64_t seed, per_class how)
     : groups_(std::move(groups)),
       seed_(seed),
@@ -17227,45 +22352,6 @@ PENSTOCK_INLINE std::optional<position> class_balanced_order::position_of(positi
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/detail/epoch_tables.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The tables of an order that has one for each epoch: those that some binding still has, and the one made
-/// last in any case. Copies share them; a mutex guards them, and making one holds it.
-template <class Table>
-class epoch_tables {
- public:
-  /// The table of an epoch, by `make()` where it is not there.
-  template <class Make>
-  [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
-    const std::lock_guard lock(known_->guard);
-    std::erase_if(known_->entries, [](const auto& one) { return one.made.expired(); });
-    for (const auto& one : known_->entries) {
-      if (one.epoch != epoch) continue;
-      if (std::shared_ptr<const Table> there = one.made.lock()) return there;
-    }
-    known_->last.reset();  // before the next one is made: there need not be memory for both
-    known_->last = std::shared_ptr<const Table>(new const Table(make()));
-    known_->entries.push_back({epoch, known_->last});
-    return known_->last;
-  }
-
- private:
-  struct entry {
-    std::uint64_t epoch;
-    std::weak_ptr<const Table> made;
-  };
-  struct known {
-    std::mutex guard;
-    std::vector<entry> entries;
-    std::shared_ptr<const Table> last;
-  };
-  std::shared_ptr<known> known_{new known()};
-};
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/order/compat/distributed_sampler.hpp
 
 namespace penstock::inline v0_1 {
@@ -17295,7 +22381,7 @@ class distributed_sampler_order {
       return wide.empty() ? narrow[place] : wide[place];
     }
   };
-  using shared_table = std::shared_ptr<const table>;
+  using shared_table = shared<const table>;
 
  public:
   /// Samples from which an entry of a table takes 8 bytes instead of 4.
@@ -17346,6 +22432,7 @@ class distributed_sampler_order {
 struct distributed_sampler_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "distributed_sampler";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
   [[nodiscard]] std::string describe() const;
@@ -17638,7 +22725,7 @@ class mosaic_bound {
 
  public:
   mosaic_bound() = default;
-  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
+  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, shared<const table> made)
       : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
 
   [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
@@ -17651,14 +22738,14 @@ class mosaic_bound {
   std::uint64_t epoch_ = 0;
   mosaic_partition partition_;
   const table* table_ = nullptr;
-  std::shared_ptr<const table> owner_;
+  shared<const table> owner_;
 };
 
 [[noreturn]] void refuse_mosaic(std::initializer_list<piece> why);
 
 void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o);
 /// Where shards begin; without shards all samples are one.
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
+[[nodiscard]] shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
 
 /// The options with what was left to us, for an epoch of so many samples.
 [[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o);
@@ -17685,12 +22772,12 @@ class mosaic_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const;
+  [[nodiscard]] shared<const table> shuffled(std::uint64_t epoch) const;
 
   std::uint64_t samples_;
   mosaic_options options_;
   detail::mosaic_partition partition_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   detail::epoch_tables<table> tables_;
 };
 
@@ -17698,6 +22785,7 @@ class mosaic_order {
 struct mosaic_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
   [[nodiscard]] std::string describe() const;
@@ -18129,8 +23217,8 @@ PENSTOCK_INLINE void check_enough(std::uint64_t samples, const mosaic_partition&
                  o.physical_nodes, " physical nodes; give fewer nodes"});
 }
 
-PENSTOCK_INLINE std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
-  std::shared_ptr<const std::vector<std::uint64_t>> starts = std::move(in.starts);
+PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
+  shared<const std::vector<std::uint64_t>> starts = std::move(in.starts);
   if (!starts) starts.reset(new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
   if (starts->empty() || starts->front() != 0 || starts->back() != in.size)
     refuse_mosaic({"shard boundaries do not run from 0 to ", in.size});
@@ -18157,8 +23245,10 @@ PENSTOCK_INLINE mosaic_options checked_mosaic(std::uint64_t samples, mosaic_opti
   }
   if (o.shuffle_block_size == 0)
     o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-  if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
-    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
+  if (o.shuffle_block_size > most_samples)
+    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [1, 2^32]"});
+  if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1br && o.shuffle_block_size == 1)
+    refuse_mosaic({"py1br has no blocks of shuffle_block_size 1, in Streaming neither; give 2 or more"});
   if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
       samples < o.num_canonical_nodes) {
     refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
@@ -18188,7 +23278,7 @@ PENSTOCK_INLINE std::optional<position> mosaic_order::position_of(position upstr
   return std::nullopt;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
+PENSTOCK_INLINE shared<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
   return tables_.get(epoch, [&] {
     return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
                                   options_.epoch + epoch, options_.shuffle_block_size)
@@ -18224,8 +23314,8 @@ struct mosaic_drawn {
 /// The rules of Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
 class mosaic_draw {
  public:
-  mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling,
-              bool shuffle, std::uint64_t seed);
+  mosaic_draw(shared<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling, bool shuffle,
+              std::uint64_t seed);
 
   /// Samples of an epoch.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -18258,7 +23348,7 @@ class mosaic_draw {
   /// additions could round to another sample.
   [[nodiscard]] static double sum(std::span<const double> values);
 
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   std::uint64_t granularity_;
   bool balanced_, shuffle_;
   std::uint64_t seed_, size_ = 0;
@@ -18273,7 +23363,7 @@ class mosaic_draw {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE mosaic_draw::mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts,
+PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>> starts,
                                          const mosaic_sampling& sampling, bool shuffle, std::uint64_t seed)
     : starts_(std::move(starts)),
       granularity_(sampling.granularity),
@@ -18473,6 +23563,7 @@ class mosaic_resampled_order {
 struct mosaic_resampled_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic_resampled";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] mosaic_resampled_order make(order_input in) const {
     return {std::move(in), options, sampling};
@@ -18566,6 +23657,309 @@ PENSTOCK_INLINE std::string mosaic_resampled_stage::describe() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/order/cost_cut.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A sample that no batch has room for.
+struct costly_sample {
+  position at;
+  std::uint64_t sample = 0, cost = 0;
+};
+
+/// Where the batches of an epoch begin: 8 bytes each, and last where they end. They are those of all ranks.
+struct batch_starts {
+  std::vector<std::uint64_t> starts;
+  std::optional<costly_sample> too_costly;  // of which they end before
+  std::exception_ptr failure;               // of the cost of the sample that they end before
+
+  [[nodiscard]] bool fails() const noexcept { return too_costly || failure; }
+};
+
+/// Puts positions into batches, one after another.
+class batch_filler {
+ public:
+  explicit batch_filler(std::uint64_t limit) : limit_(limit) { made_.starts.push_back(0); }
+
+  /// Whether there is room for the next position, in this batch or in a new one.
+  [[nodiscard]] bool add(std::uint64_t cost) {
+    if (cost > limit_ - sum_ || size_ == most) {
+      if (cost > limit_) return false;
+      close();
+    }
+    sum_ += cost;
+    ++size_;
+    return true;
+  }
+  [[nodiscard]] batch_starts done(std::optional<costly_sample> too_costly = std::nullopt,
+                                  std::exception_ptr failure = nullptr) {
+    if (size_ != 0) close();
+    made_.too_costly = too_costly;
+    made_.failure = std::move(failure);
+    made_.starts.shrink_to_fit();
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr std::uint64_t most = 0xffffffffu;
+
+  void close() {
+    made_.starts.push_back(made_.starts.back() + size_);
+    sum_ = size_ = 0;
+  }
+
+  std::uint64_t limit_, sum_ = 0, size_ = 0;
+  batch_starts made_;
+};
+
+}  // namespace detail
+
+/// An epoch that is cut into batches at any places, which are dealt to the ranks in turn: an `epoch_cut`.
+///
+/// Batch k is a run of consecutive positions, the same on any number of ranks; rank r of W takes batch
+/// s W + r in step s. Of a last step with fewer batches than ranks `tail::keep` gives the ranks beyond them
+/// empty ones, `tail::drop` leaves the step out.
+class dealt_batches {
+ public:
+  dealt_batches(std::shared_ptr<const detail::batch_starts> batches, std::uint64_t limit, std::uint64_t world,
+                std::uint64_t rank, tail policy)
+      : batches_(std::move(batches)), limit_(limit), world_(world), rank_(rank), policy_(policy) {}
+
+  /// Batches of the epoch, of all ranks, those that are dropped included.
+  [[nodiscard]] std::uint64_t batches() const noexcept { return batches_->starts.size() - 1; }
+
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    const bool part = batches_->fails() || (policy_ != tail::drop && batches() % world_ != 0);
+    return batches() / world_ + (part ? 1 : 0);
+  }
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const noexcept {
+    const std::uint64_t before_it = std::min(step, steps());
+    return start(before_it > batches() / world_ ? batches() : before_it * world_);
+  }
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const noexcept {
+    return step >= steps() ? 0 : before(step + 1) - before(step);
+  }
+  /// In the step of a sample that costs more than a batch may, on all ranks: throws `error(errc::argument)`;
+  /// in that of a sample whose cost failed, throws what it threw.
+  [[nodiscard]] step_view at(std::uint64_t step) const {
+    if (batches_->fails() && step == batches() / world_) refuse();
+    const std::uint64_t mine = std::min(step * world_ + rank_, batches());
+    return {start(mine), start(std::min(mine + 1, batches())) - start(mine)};
+  }
+  void check() const {
+    if (batches_->fails()) refuse();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
+    return batches_->starts[static_cast<std::size_t>(batch)];
+  }
+  [[noreturn, gnu::cold]] void refuse() const;
+
+  std::shared_ptr<const detail::batch_starts> batches_;
+  std::uint64_t limit_, world_, rank_;
+  tail policy_;
+};
+
+namespace detail {
+
+/// Throws where there cannot be such a cut.
+void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
+/// In a handler: says of which sample the cost failed, and goes on throwing.
+[[noreturn, gnu::cold]] void rethrow_cost(error& e, position at, std::uint64_t sample);
+/// Throws where these are not the costs of these samples.
+void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
+                       std::string_view what);
+[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, tail at_end);
+
+}  // namespace detail
+
+/// The cut of `batch_by(cost, limit)`: batches of consecutive positions, each as long as the costs of its
+/// samples add up to `limit` at most. A `step_cut`.
+///
+/// `cost(sample)` takes the number of a sample in the source. An epoch is gone through once, by whoever needs
+/// it first, and copies share what was found: 8 bytes a batch. What `cost` throws is found too, and is thrown
+/// in the step of that sample, as often as it is asked for.
+template <class Orders, class Cost>
+class cost_cut {
+ public:
+  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in)
+      : orders_(std::move(orders)),
+        cost_(std::move(cost)),
+        limit_(limit),
+        world_(in.world),
+        rank_(in.rank),
+        policy_(policy) {
+    detail::check_cost_cut(orders_.size(), limit);
+  }
+
+  /// Throws `pass_stopped` where it goes through the epoch and `stop` becomes true.
+  [[nodiscard]] dealt_batches bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
+    return {tables_.get(epoch, [&] { return filled(epoch, stop); }), limit_, world_, rank_, policy_};
+  }
+  [[nodiscard]] cost_cut on(std::uint64_t world, std::uint64_t rank) const {
+    cost_cut made = *this;
+    made.world_ = world;
+    made.rank_ = rank;
+    return made;
+  }
+  /// By the costs of some samples; not more than there are.
+  [[nodiscard]] std::uint64_t usual() const {
+    constexpr std::uint64_t looks = 64;
+    const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
+    double sum = 0, seen = 0;
+    typename Orders::binding bound;
+    for (std::uint64_t i = 0; i < n && seen < looks; i += each, seen += 1) {
+      orders_.rebind(bound, 0, i, i + 1);
+      sum += static_cast<double>(cost_of(bound(i).index, {0, i}));
+    }
+    if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
+    const double slots = static_cast<double>(limit_) / sum * seen;
+    const std::uint64_t most = std::min<std::uint64_t>(n, 65'536);
+    return slots >= static_cast<double>(most) ? most
+                                              : std::max(std::uint64_t{1}, static_cast<std::uint64_t>(slots));
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t cost_of(std::uint64_t sample, position at) const {
+    try {
+      return cost_(sample);
+    } catch (error& e) {
+      detail::rethrow_cost(e, at, sample);
+    }
+  }
+  [[nodiscard]] detail::batch_starts filled(std::uint64_t epoch, const std::atomic<bool>* stop) const {
+    constexpr std::uint64_t piece = 4096;
+    detail::batch_filler batches(limit_);
+    typename Orders::binding bound;
+    const std::uint64_t n = orders_.size();
+    for (std::uint64_t first = 0; first < n; first += piece) {
+      const std::uint64_t end = std::min(n, first + piece);
+      orders_.rebind(bound, epoch, first, end);
+      for (std::uint64_t i = first; i < end; ++i) {
+        const std::uint64_t sample = bound(i).index;
+        std::uint64_t cost = 0;
+        if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
+        try {
+          cost = cost_of(sample, {epoch, i});
+        } catch (...) {  // the run says so in its step
+          return batches.done(std::nullopt, std::current_exception());
+        }
+        if (!batches.add(cost)) return batches.done(detail::costly_sample{{epoch, i}, sample, cost});
+      }
+    }
+    return batches.done();
+  }
+
+  Orders orders_;
+  Cost cost_;
+  std::uint64_t limit_, world_, rank_;
+  tail policy_;
+  detail::epoch_tables<detail::batch_starts> tables_;
+};
+
+namespace detail {
+
+/// What a function says of a sample, or the values that there are of all.
+template <class F>
+struct costs {
+  F function;
+
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return function(sample); }
+  void check(const cut_input&) const noexcept {}
+  [[nodiscard]] static std::string describe() { return {}; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    if constexpr (requires { function.fingerprint(); }) h.add(function.fingerprint());
+  }
+};
+template <sample_values V>
+struct costs<V> {
+  V values;
+
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return values[sample]; }
+  void check(const cut_input& in) const {
+    check_cost_values(in, values.size(), values.dataset(), values.describe());
+  }
+  [[nodiscard]] std::string describe() const { return values.describe(); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(values.fingerprint());
+  }
+};
+
+}  // namespace detail
+
+/// The rule of `batch_by(cost, limit)`: makes a `cost_cut`.
+template <class Cost>
+struct cost_rule {
+  detail::costs<Cost> cost;
+  std::uint64_t limit = 1;
+  tail at_end = tail::keep;
+
+  template <class Orders>
+  [[nodiscard]] cost_cut<Orders, detail::costs<Cost>> make(const Orders& orders, const cut_input& in) const {
+    cost.check(in);
+    return {orders, cost, limit, at_end, in};
+  }
+  [[nodiscard]] std::string describe() const { return detail::cost_text(cost.describe(), limit, at_end); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("cost", at_end, limit);
+    cost.fingerprint(h);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/cost_cut.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void dealt_batches::refuse() const {
+  if (batches_->failure) std::rethrow_exception(batches_->failure);
+  const detail::costly_sample& found = *batches_->too_costly;
+  throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", and a batch holds ", limit_,
+                               " at most; raise the limit, or leave the sample out with subset"})
+      .in_stage("batch_by")
+      .at_position(found.at);
+}
+
+PENSTOCK_INLINE void detail::check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
+  if (limit == 0)
+    throw error(errc::argument, "batch_by with a limit of 0 holds no sample; give it at least 1")
+        .in_stage("batch_by");
+  if (limit >> 63 != 0)
+    throw error(errc::argument, {"the limit of batch_by is negative or absurd: ", limit,
+                                 " as an unsigned number; it is below 2^63"})
+        .in_stage("batch_by");
+  if (positions >> 40 != 0)
+    throw error(errc::argument, {"batch_by goes through an epoch before its first batch, and this one has ",
+                                 positions, " positions; write repeat(n) or take(n) before it"})
+        .in_stage("batch_by");
+}
+
+PENSTOCK_INLINE void detail::rethrow_cost(error& e, position at, std::uint64_t sample) {
+  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").at_position(at);
+  throw;
+}
+
+PENSTOCK_INLINE void detail::check_cost_values(const cut_input& in, std::uint64_t values,
+                                               std::uint64_t dataset, std::string_view what) {
+  order_input places{in.samples};
+  places.places.reset(new source_places(in.dataset, in.samples));
+  check_places(places, values, dataset, what, "batch_by");
+}
+
+PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, tail at_end) {
+  return text(
+      {"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, ", tail ", to_string(at_end), ")"});
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/fold.hpp
 
 namespace penstock::inline v0_1 {
@@ -18609,8 +24003,8 @@ class fold_order {
   bound made_;
   std::uint64_t upstream_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `fold(i, folds, seed)`, and the one of its `rest()`.
@@ -18640,8 +24034,8 @@ class fold_stage {
 
 namespace detail {
 struct fold_fn {
-  [[nodiscard]] fold_stage operator()(std::uint64_t number, std::uint64_t folds, std::uint64_t seed) const {
-    return {number, folds, seed};
+  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, std::uint64_t seed) const {
+    return {number.of("fold"), folds.of("fold"), seed};
   }
 };
 }  // namespace detail
@@ -18799,7 +24193,7 @@ enum class stopping { first_exhausted, all_exhausted, cycle };
 /// The length of an epoch of `mix`: epochs are cut one after another from a mixture without end; of
 /// `proportions`, how many samples are divided.
 struct samples_per_epoch {
-  constexpr explicit samples_per_epoch(std::uint64_t count_) noexcept : count(count_) {}
+  constexpr explicit samples_per_epoch(any_count count_) : count(count_.of("samples_per_epoch")) {}
   std::uint64_t count;
 };
 
@@ -19098,7 +24492,8 @@ namespace penstock::inline v0_1 {
 ///
 /// How: the exact integral of the cumulated weights, rounded down, says how many of the first p samples the
 /// first k sources give; the difference of two neighbours is the count of one source, within one of its exact
-/// share (whole numbers of 128 bits, p up to 2^63). Between two block boundaries (1,024 samples, more where
+/// share (whole numbers of 128 bits, p up to 2^63). It holds at block boundaries; inside a block the count is
+/// that of a shuffled deck. Between two block boundaries (1,024 samples, more where
 /// weights are smaller) each source gives the difference of its counts, a run of its own samples, and a keyed
 /// permutation deals the block's slots to them.
 ///
@@ -19155,7 +24550,7 @@ class mixture {
   [[nodiscard]] std::uint64_t epochs() const noexcept;
 
   /// How many of the first p samples are of a source, p at a block boundary or the end of an epoch; in an
-  /// endless mixture, of all epochs. Within one of `share`.
+  /// endless mixture, of all epochs, and p at a block boundary. Within one of `share`.
   [[nodiscard]] std::uint64_t count(std::uint32_t source, std::uint64_t p) const;
   /// The exact share of a source in the first p samples, rounded down.
   [[nodiscard]] std::uint64_t share(std::uint32_t source, std::uint64_t p) const;
@@ -19195,7 +24590,7 @@ class mixture {
   /// about costs O(log sources).
   [[nodiscard]] place elsewhere(position p, cursor& c) const;
 
-  std::shared_ptr<const tables> tables_;
+  shared<const tables> tables_;
   std::uint64_t size_;
 };
 
@@ -19733,7 +25128,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
+      shared<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }
@@ -19782,7 +25177,7 @@ class repeat_order {
   std::uint64_t size_ = 0;
   detail::divider by_;
   bool endless_ = false;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 /// The stage `repeat(k)` or `repeat()`.
@@ -19807,7 +25202,7 @@ struct repeat_stage {
 namespace detail {
 struct repeat_fn {
   [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
-  [[nodiscard]] constexpr repeat_stage operator()(std::uint64_t k) const noexcept { return {k}; }
+  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
 };
 }  // namespace detail
 
@@ -19942,7 +25337,7 @@ class sample_list {
   [[nodiscard]] std::string describe() const { return detail::text({"a list of ", size()}); }
 
  private:
-  std::shared_ptr<const std::vector<T>> values_;
+  shared<const std::vector<T>> values_;
   std::uint64_t fingerprint_ = 0;
 };
 
@@ -20030,7 +25425,7 @@ struct shard_after_batch {
 /// speaks of the groups: with the global batch kept, a run may go on with another number of ranks in a group
 /// as with another number of ranks. `world::model_parallel` has groups of other shapes.
 struct replicate {
-  constexpr explicit replicate(std::uint64_t group) : ranks(group) {}
+  constexpr explicit replicate(any_count group) : ranks(group.of("replicate")) {}
   std::uint64_t ranks;
 };
 
@@ -20063,11 +25458,11 @@ struct shard_stage {
 
 namespace detail {
 struct shard_fn {
-  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
+  [[nodiscard]] shard_stage operator()(any_count rank, any_count world_size,
                                        replicate groups = replicate(1)) const {
     world share;
-    share.rank = rank;
-    share.size = world_size;
+    share.rank = rank.of("shard");
+    share.size = world_size.of("shard");
     share.launcher = "arguments";
     return {share.replicated(groups.ranks)};
   }
@@ -20080,8 +25475,12 @@ struct shard_fn {
 /// Says which share of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
-/// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
-/// may go on with another number.
+/// every global step: of 2 ranks with `batch(3)` rank 0 has samples 0, 1, 2 of the step and rank 1 has 3, 4,
+/// 5.
+/// That is why the samples of step s do not depend on the number of ranks, and why a run may go on with
+/// another number.
+/// Behind `filter` or `unbatch`, and over a forward source, a step is not known before its samples are made:
+/// there they are dealt in turn, rank 0 having 0, 2, 4 and rank 1 having 1, 3, 5 of the same step.
 /// With `replicate(r)` groups of r consecutive ranks do the same share.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
 /// not below world_size, or r does not divide it.
@@ -20227,14 +25626,14 @@ namespace penstock::inline v0_1 {
 
 /// Option of `shuffle`: how many shards are mixed with each other.
 struct window {
-  constexpr explicit window(std::uint64_t shards_) noexcept : shards(shards_) {}
+  constexpr explicit window(any_count shards_) : shards(shards_.of("window")) {}
   std::uint64_t shards;
 };
 
 /// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays
 /// in few of them.
 struct lanes {
-  constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
+  constexpr explicit lanes(any_count count_) : count(count_.of("lanes")) {}
   std::uint64_t count;
 };
 
@@ -20274,7 +25673,7 @@ class windowed_shuffle_order {
   class bound {
    public:
     bound() = default;
-    bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
+    bound(std::uint64_t epoch, shared<const detail::shuffle_table> table) noexcept
         : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       return {epoch_, (*table_)(index)};
@@ -20283,7 +25682,7 @@ class windowed_shuffle_order {
    private:
     std::uint64_t epoch_ = 0;
     const detail::shuffle_table* table_ = nullptr;
-    std::shared_ptr<const detail::shuffle_table> owner_;
+    shared<const detail::shuffle_table> owner_;
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count);
@@ -20300,7 +25699,7 @@ class windowed_shuffle_order {
 
   struct entry {
     std::uint64_t epoch = 0;
-    std::shared_ptr<const detail::shuffle_table> table;
+    shared<const detail::shuffle_table> table;
   };
   struct recent {
     std::mutex guard;
@@ -20308,17 +25707,18 @@ class windowed_shuffle_order {
     std::size_t oldest = 0;
   };
 
-  [[nodiscard]] std::shared_ptr<const detail::shuffle_table> table(std::uint64_t epoch) const;
+  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const;
 
   std::uint64_t seed_, window_, lanes_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<recent> recent_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<recent> recent_;
 };
 
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
@@ -20335,6 +25735,7 @@ struct shuffle_stage {
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] windowed_shuffle_order make(order_input in) const {
     return {std::move(in), seed, shards, lane_count};
@@ -20419,7 +25820,7 @@ PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, s
     throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
   }
   starts_ = in.starts ? std::move(in.starts)
-                      : std::shared_ptr<const std::vector<std::uint64_t>>(
+                      : shared<const std::vector<std::uint64_t>>(
                             new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
   if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
     throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
@@ -20432,13 +25833,12 @@ PENSTOCK_INLINE std::optional<position> windowed_shuffle_order::position_of(posi
   return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
 }
 
-PENSTOCK_INLINE std::shared_ptr<const detail::shuffle_table> windowed_shuffle_order::table(
-    std::uint64_t epoch) const {
+PENSTOCK_INLINE shared<const detail::shuffle_table> windowed_shuffle_order::table(std::uint64_t epoch) const {
   const std::lock_guard lock(recent_->guard);
   for (const entry& known : recent_->entries) {
     if (known.table && known.epoch == epoch) return known.table;
   }
-  std::shared_ptr<const detail::shuffle_table> made(
+  shared<const detail::shuffle_table> made(
       new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
   recent_->entries[recent_->oldest] = {epoch, made};
   recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
@@ -20478,7 +25878,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
+    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }
@@ -20501,8 +25901,8 @@ class skip_order {
  private:
   std::uint64_t skipped_;
   std::uint64_t size_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `skip(n)`.
@@ -20525,7 +25925,7 @@ struct skip_stage {
 
 namespace detail {
 struct skip_fn {
-  [[nodiscard]] constexpr skip_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+  [[nodiscard]] constexpr skip_stage operator()(any_count n) const { return {n.of("skip")}; }
 };
 }  // namespace detail
 
@@ -20694,8 +26094,8 @@ class split_order {
 
   bound made_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `split(fraction, seed)`, and the one of its `rest()`.
@@ -20860,7 +26260,7 @@ class split_by_key_stage {
   std::uint64_t seed_, dataset_, mark_;
   bool rest_ = false;
   std::string what_;
-  std::shared_ptr<const detail::kept_list> kept_, others_;
+  shared<const detail::kept_list> kept_, others_;
 };
 
 namespace detail {
@@ -21043,7 +26443,7 @@ class subset_stage {
   static constexpr bool wants_places = true;
 
   /// `says` is what describe gives.
-  subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+  subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
                std::string says);
 
   [[nodiscard]] detail::kept_order make(const order_input& in) const;
@@ -21056,7 +26456,7 @@ class subset_stage {
   }
 
  private:
-  std::shared_ptr<const detail::kept_list> kept_;
+  shared<const detail::kept_list> kept_;
   std::uint64_t dataset_, mark_;
   std::string what_, says_;
 };
@@ -21065,8 +26465,8 @@ namespace detail {
 
 /// The samples whose values a predicate keeps.
 template <sample_values Values, class Keep>
-[[nodiscard]] std::shared_ptr<const kept_list> kept_samples(const Values& values, const Keep& keep) {
-  return std::shared_ptr<const kept_list>(new const kept_list(
+[[nodiscard]] shared<const kept_list> kept_samples(const Values& values, const Keep& keep) {
+  return shared<const kept_list>(new const kept_list(
       values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
       [&](std::uint64_t i) { return same_until(values, i); }));
 }
@@ -21120,8 +26520,8 @@ inline constexpr detail::subset_fn subset{};
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE subset_stage::subset_stage(std::shared_ptr<const detail::kept_list> kept,
-                                           std::uint64_t dataset, std::string what, std::string says)
+PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset,
+                                           std::string what, std::string says)
     : kept_(std::move(kept)),
       dataset_(dataset),
       mark_(kept_->fingerprint()),
@@ -21153,7 +26553,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
+    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);
@@ -21174,8 +26574,8 @@ class take_order {
 
  private:
   std::uint64_t size_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `take(n)`.
@@ -21198,7 +26598,7 @@ struct take_stage {
 
 namespace detail {
 struct take_fn {
-  [[nodiscard]] constexpr take_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+  [[nodiscard]] constexpr take_stage operator()(any_count n) const { return {n.of("take")}; }
 };
 }  // namespace detail
 
@@ -21248,7 +26648,7 @@ class weight_summing {
   void scale_by(double sum);
   void add(double weight);
   void add(std::uint64_t weight);
-  [[nodiscard]] std::shared_ptr<const running_weights> made() &&;
+  [[nodiscard]] shared<const running_weights> made() &&;
 
   [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const;
 
@@ -21261,7 +26661,7 @@ class weight_summing {
 
 /// The weights of the positions before a stage; checked, and with a sum below 2^63.
 template <sample_values Values>
-[[nodiscard]] std::shared_ptr<const running_weights> run_up(const Values& values, const order_input& in) {
+[[nodiscard]] shared<const running_weights> run_up(const Values& values, const order_input& in) {
   using value_type = typename Values::value_type;
   constexpr bool floating = std::is_floating_point_v<value_type>;
   const source_places& places = *in.places;
@@ -21336,13 +26736,13 @@ PENSTOCK_INLINE void weight_summing::add(std::uint64_t weight) {
   total_ += weight;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const running_weights> weight_summing::made() && {
+PENSTOCK_INLINE shared<const running_weights> weight_summing::made() && {
   if (total_ == 0 && count_ != 0) {
     throw error(errc::argument,
                 {"the weights of ", what_, " are all 0; there is nothing that could be drawn"})
         .in_stage("weighted");
   }
-  return std::shared_ptr<const running_weights>(
+  return shared<const running_weights>(
       new const running_weights(std::move(before_), std::max<std::uint64_t>(1, total_)));
 }
 
@@ -21370,15 +26770,14 @@ class weighted_order {
 
   struct bound {
     std::uint64_t epoch = 0, seed = 0;
-    std::shared_ptr<const detail::running_weights> weights;
+    shared<const detail::running_weights> weights;
 
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       return {epoch, (*weights)(rng(seed, epoch, index, stream).below(weights->total()))};
     }
   };
 
-  weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
-                 std::uint64_t draws);
+  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed, std::uint64_t draws);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
@@ -21391,7 +26790,7 @@ class weighted_order {
   static constexpr std::uint64_t stream = 0x7765696768746564u;  // no stage of a chain has this one
 
   std::uint64_t seed_, size_;
-  std::shared_ptr<const detail::running_weights> weights_;
+  shared<const detail::running_weights> weights_;
 };
 
 /// The stage `weighted(values, seed)`.
@@ -21399,6 +26798,7 @@ template <sample_values Values>
 struct weighted_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "weighted";
+  static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(std::is_arithmetic_v<typename Values::value_type>, "penstock: weights are numbers");
 
@@ -21459,7 +26859,7 @@ inline constexpr detail::weighted_fn weighted{};
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE weighted_order::weighted_order(std::shared_ptr<const detail::running_weights> weights,
+PENSTOCK_INLINE weighted_order::weighted_order(shared<const detail::running_weights> weights,
                                                std::uint64_t seed, std::uint64_t draws)
     : seed_(seed), size_(draws), weights_(std::move(weights)) {
   if (size_ > most) {
@@ -21740,8 +27140,8 @@ class plan_reader {
     orders_type orders;
     chain_type chain;
     std::string name;
-    opened(const Plan& p, std::string called)
-        : reader(p.source().open()),
+    opened(const Plan& p, const projection& used, std::string called)
+        : reader(connect_source_of(p, used)),
           orders(make_sample_orders(p)),
           chain(chain_of(p, &reader)),
           name(std::move(called)) {}
@@ -21751,18 +27151,22 @@ class plan_reader {
   struct worker {
     typename chain_type::worker chain;
     [[no_unique_address]] bindings_type bindings;
+    const fetched_sample* fetched = nullptr;
   };
   struct scout {
     [[no_unique_address]] bindings_type bindings;
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool fetches = takes_fetched<source_reader>;
+  static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
-  /// `name` is how errors call it: "source 2 of mix".
-  plan_reader(const Plan& p, std::string name) : opened_(new const opened(p, std::move(name))) {}
+  /// `used`: of the plan's samples. `name` is how errors call it: "source 2 of mix".
+  plan_reader(const Plan& p, const projection& used, std::string name)
+      : opened_(new const opened(p, used, std::move(name))) {}
 
   /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
   template <class Sink>
@@ -21770,7 +27174,9 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      innermost(w.chain).at = w.bindings(o.orders, p);
+      auto& root = innermost(w.chain);
+      root.at = w.bindings(o.orders, p);
+      if constexpr (fetches) root.own.fetched = w.fetched;
       o.chain.evaluate(
           p, w.chain,
           [&inside, &sink]<class V>(V&& value) {
@@ -21790,8 +27196,14 @@ class plan_reader {
   [[nodiscard]] std::string url(position p) const {
     return url_of(opened_->reader, opened_->orders.sample_at(p));
   }
-  void will_need(position p, scout& s) const {
-    hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
+  template <class Sink>
+  void ranges(position p, scout& s, Sink& sink) const {
+    const position at = s.bindings(opened_->orders, p);
+    // what finds no use for fetched bytes asks for its own, as far as it can
+    if constexpr (fetches)
+      ranges_of(opened_->reader, at, s.inner, sink);
+    else
+      hint(opened_->reader, at, s.inner);
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
@@ -21801,7 +27213,7 @@ class plan_reader {
   }
 
  private:
-  std::shared_ptr<const opened> opened_;
+  shared<const opened> opened_;
 };
 
 }  // namespace penstock::inline v0_1::detail
@@ -21857,9 +27269,12 @@ class joined_plans {
   static constexpr std::size_t fixed_count = sizeof...(Plans);
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
+  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
+  static constexpr bool varies = !(Plans::same_every_epoch && ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -21873,15 +27288,23 @@ class joined_plans {
 
   class readers {
    public:
-    struct worker : pack<typename plan_reader<Plans>::worker...> {};
+    struct worker : pack<typename plan_reader<Plans>::worker...> {
+      const fetched_sample* fetched = nullptr;
+    };
     struct scout : pack<typename plan_reader<Plans>::scout...> {};
 
-    readers(const joined_plans& all, std::string_view joint) {
-      all.open(*this, joint, std::index_sequence_for<Plans...>{});
+    /// `used`: of the samples of each plan, in their order.
+    readers(const joined_plans& all, std::string_view joint,
+            const std::array<projection, fixed_count>& used) {
+      all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
     }
+    /// `used`: of the samples of all of them.
+    readers(const joined_plans& all, std::string_view joint, const projection& used)
+        : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
     template <class Sink>
     void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(w).fetched = w.fetched;
         at<I>(each_).evaluate(p, at<I>(w), sink);
       });
     }
@@ -21902,9 +27325,10 @@ class joined_plans {
           k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
       return found;
     }
-    void will_need(std::size_t k, position p, scout& s) const {
+    template <class Sink>
+    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(each_).will_need(p, at<I>(s));
+        at<I>(each_).ranges(p, at<I>(s), sink);
       });
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
@@ -21922,9 +27346,10 @@ class joined_plans {
 
  private:
   template <std::size_t... Is>
-  void open(readers& made, std::string_view joint, std::index_sequence<Is...>) const {
-    ((at<Is>(made.each_) =
-          plan_reader<Plans>(at<Is>(plans_), name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
+  void connect(readers& made, std::string_view joint, const std::array<projection, fixed_count>& used,
+               std::index_sequence<Is...>) const {
+    ((at<Is>(made.each_) = plan_reader<Plans>(at<Is>(plans_), used[Is],
+                                              name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
      ...);
   }
 
@@ -21937,9 +27362,12 @@ class listed_plans {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr bool fetch = plan_reader<Plan>::fetches;
+  static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
+  static constexpr bool varies = !Plan::same_every_epoch;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
@@ -21961,24 +27389,29 @@ class listed_plans {
    public:
     struct worker {
       std::unique_ptr<typename one::worker[]> each;
+      const fetched_sample* fetched = nullptr;
     };
     struct scout {
       std::unique_ptr<typename one::scout[]> each;
     };
 
-    readers(const listed_plans& all, std::string_view joint) {
+    /// `used`: of the samples of all of them.
+    readers(const listed_plans& all, std::string_view joint, const projection& used) {
       all.each([&](std::size_t k, const Plan& p) {
-        each_.emplace_back(p, name_of_joined(joint, k, p.source().describe()));
+        each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
       });
     }
     template <class Sink>
     void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
+      auto& own = in(w.each, k, each_.size());
+      own.fetched = w.fetched;
+      each_[k].evaluate(p, own, std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
     [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
-    void will_need(std::size_t k, position p, scout& s) const {
-      each_[k].will_need(p, in(s.each, k, each_.size()));
+    template <class Sink>
+    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
+      each_[k].ranges(p, in(s.each, k, each_.size()), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
 
@@ -21987,7 +27420,7 @@ class listed_plans {
   };
 
  private:
-  std::shared_ptr<const std::vector<Plan>> plans_;
+  shared<const std::vector<Plan>> plans_;
 };
 
 /// The sizes of plans, in samples per epoch.
@@ -22020,6 +27453,18 @@ template <class Plans>
   fingerprint h;
   plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
   return h.value();
+}
+
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_random_stages(const Plans& plans) {
+  fingerprint h;
+  bool any = false;
+  plans.each([&](std::size_t, const auto& p) {
+    const std::uint64_t one = random_fingerprint(p);
+    any = any || one != 0;
+    h.add(one);
+  });
+  return any ? h.value() : 0;
 }
 
 inline pack<> join_all() { return {}; }
@@ -22108,17 +27553,20 @@ class concat_source {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
   static constexpr bool renumbers = Plans::renumbers;
+  static constexpr bool varies_by_epoch = Plans::varies;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
     using inner = typename Plans::readers;
 
    public:
+    static constexpr bool takes_fetched = Plans::fetch;
+    static constexpr bool has_latency = Plans::latent;
     using worker = typename inner::worker;
     using scout = typename inner::scout;
 
-    reader(const Plans& plans, std::shared_ptr<const numbers> firsts)
-        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name)) {}
+    reader(const Plans& plans, shared<const numbers> firsts, const projection& used)
+        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name, used)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -22135,11 +27583,12 @@ class concat_source {
       const std::size_t k = source_at(p.index);
       return readers_->url(k, within(p, k));
     }
-    void will_need(position p, scout& s) const
+    /// Those of the sample's source.
+    template <class Sink>
       requires Plans::wants_hints
-    {
+    void ranges(position p, scout& s, Sink&& sink) const {
       const std::size_t k = source_at(p.index);
-      readers_->will_need(k, within(p, k), s);
+      readers_->ranges(k, within(p, k), s, sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
@@ -22159,8 +27608,8 @@ class concat_source {
       return {p.epoch, p.index - (*firsts_)[k]};
     }
 
-    std::shared_ptr<const numbers> firsts_;
-    std::shared_ptr<const inner> readers_;
+    shared<const numbers> firsts_;
+    shared<const inner> readers_;
   };
 
   explicit concat_source(Plans plans) : plans_(std::move(plans)) {
@@ -22173,17 +27622,21 @@ class concat_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source that knows of none is one.
-  [[nodiscard]] std::shared_ptr<const numbers> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  [[nodiscard]] reader open() const { return {plans_, firsts_}; }
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, firsts_, used}; }
 
  private:
   Plans plans_;
-  std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+  shared<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
 };
 
 namespace detail {
@@ -22556,7 +28009,7 @@ class directory {
    public:
     using worker = detail::folder_worker;
 
-    explicit reader(std::shared_ptr<const detail::folder_files> files) noexcept : files_(std::move(files)) {}
+    explicit reader(shared<const detail::folder_files> files) noexcept : files_(std::move(files)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -22581,13 +28034,13 @@ class directory {
       into.assign(files_->root).append("/").append(files_->path(i));
     }
 
-    std::shared_ptr<const detail::folder_files> files_;
+    shared<const detail::folder_files> files_;
   };
 
   explicit directory(std::string path, directory_options options = {});
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   /// The names of the classes: that of label `i` is `classes()[i]`. All folders in the folder have one, even
   /// when no file was found in them.
   [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
@@ -22598,10 +28051,10 @@ class directory {
   /// Of all paths and sizes and the names of the classes, not of where the folder is.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
   [[nodiscard]] std::string describe() const;
-  [[nodiscard]] reader open() const noexcept { return reader(files_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(files_); }
 
  private:
-  std::shared_ptr<const detail::folder_files> files_;
+  shared<const detail::folder_files> files_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -22838,7 +28291,7 @@ concept plain_bits = (std::is_trivially_copyable_v<T> && std::has_unique_object_
 
 /// The indexed source that `from` makes of a random-access range.
 template <detail::sized_random_access Range>
-class from_source {
+class from_source : public opens_as_plan<from_source<Range>> {
  public:
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
@@ -22850,7 +28303,7 @@ class from_source {
   class reader {
    public:
     struct worker {};
-    explicit reader(std::shared_ptr<const Range> range) noexcept : range_(std::move(range)) {}
+    explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>
     void evaluate(position p, worker&, Sink&& sink) const {
@@ -22891,13 +28344,13 @@ class from_source {
 
    private:
     using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
-    std::shared_ptr<const Range> range_;
+    shared<const Range> range_;
   };
 
   explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"from(", size(), " samples in memory)"});
   }
@@ -22934,15 +28387,15 @@ class from_source {
     }
     return hash;
   }
-  [[nodiscard]] reader open() const { return reader(range_); }
+  [[nodiscard]] reader connect() const { return reader(range_); }
 
  private:
-  std::shared_ptr<const Range> range_;
+  shared<const Range> range_;
 };
 
 /// The forward-only source that `from` makes of any other range.
 template <detail::iterable Range>
-class from_forward_source {
+class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
   using iterator = decltype(std::begin(std::declval<Range&>()));
   using sentinel = decltype(std::end(std::declval<Range&>()));
   // A range that caches its beginning (a filter view) must not be shared by two readers; a copy of a view is
@@ -22965,7 +28418,7 @@ class from_forward_source {
 
   class reader {
    public:
-    explicit reader(std::shared_ptr<shared_range> range) : range_(std::move(range)) {}
+    explicit reader(shared<shared_range> range) : range_(std::move(range)) {}
 
     [[nodiscard]] bool next(element& e) {
       if (!cursor_)
@@ -22999,7 +28452,7 @@ class from_forward_source {
       cursor_.emplace(cursor{std::begin(range_->range), std::end(range_->range)});
     }
 
-    std::shared_ptr<shared_range> range_;
+    shared<shared_range> range_;
     std::optional<cursor> cursor_;
   };
 
@@ -23008,15 +28461,15 @@ class from_forward_source {
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
-  [[nodiscard]] reader open() const {
+  [[nodiscard]] reader connect() const {
     if constexpr (copied)
-      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
+      return reader(shared<shared_range>(new shared_range(range_->range)));
     else
       return reader(range_);
   }
 
  private:
-  std::shared_ptr<shared_range> range_;
+  shared<shared_range> range_;
 };
 
 /// The function object behind `from`.
@@ -23060,10 +28513,12 @@ struct from_fn {
 /// Cost per sample: none when indexed; a copy when forward. No allocation, but for what copying a sample
 /// allocates.
 /// Threads: an indexed range is read by all workers at once, as const; a forward one by one thread at a time.
+/// `open(...)` gives a run of the samples one by one, as `open` of a plan does.
 /// Throws `errc::state` when a range that can be read once is read again.
 ///
 ///     auto words = from(std::vector<std::string>{"one", "two"});
 ///     auto borrowed = from(std::span<const float>(values));
+///     for (const std::string& word : words.open()) std::puts(word.c_str());  // a run, as of a plan
 inline constexpr from_fn from{};
 
 }  // namespace penstock::inline v0_1
@@ -23074,8 +28529,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Checks where the caller says that shards begin, and shares it; null where there are none.
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> shared_starts(
-    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts);
+[[nodiscard]] shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who, std::uint64_t size,
+                                                                     std::vector<std::uint64_t> starts);
 
 /// The fingerprint of samples that are made from a number and a seed: of their number, the seed and where
 /// shards begin.
@@ -23089,15 +28544,15 @@ namespace detail {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::shared_ptr<const std::vector<std::uint64_t>> shared_starts(
-    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts) {
+PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who,
+                                                                       std::uint64_t size,
+                                                                       std::vector<std::uint64_t> starts) {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
     throw error(errc::argument,
                 {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
-  return std::shared_ptr<const std::vector<std::uint64_t>>(
-      new const std::vector<std::uint64_t>(std::move(starts)));
+  return shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 PENSTOCK_INLINE std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size,
@@ -23165,17 +28620,17 @@ class generated_source {
         seed_(seed) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::fingerprint_of_made(source_name, size_, seed_, starts_.get());
   }
-  [[nodiscard]] reader open() const { return reader(*this); }
+  [[nodiscard]] reader connect() const { return reader(*this); }
 
  private:
   F f_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   std::uint64_t size_;
   std::uint64_t seed_;
 };
@@ -23183,17 +28638,17 @@ class generated_source {
 /// The function object behind `generated`.
 struct generated_fn {
   template <class F>
-  [[nodiscard]] auto operator()(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {},
+  [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
                                 std::uint64_t seed = 0) const {
     if constexpr (sample_generator<F>) {
-      return generated_source<F>(size, std::move(f), std::move(starts), seed);
+      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed);
     } else {
       static_assert(sample_generator<F>,
                     "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "
                     "since many threads share it; "
                     "a mutable lambda is not");
       const auto nothing = [](std::uint64_t) { return 0; };
-      return generated_source<decltype(nothing)>(size, nothing);
+      return generated_source<decltype(nothing)>(size.of("generated"), nothing);
     }
   }
 };
@@ -23343,13 +28798,11 @@ class idx_row {
       : data_(data), shape_(shape), scratch_(&scratch) {}
 
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  void write_to(T* into) const noexcept {
-    const auto count = static_cast<std::size_t>(shape_.elements());
-    if constexpr (sizeof(T) == 1) {
-      if (count != 0) std::memcpy(into, data_, count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
-    }
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
   }
   /// A view of the values: in place where they are bytes, else in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
@@ -23358,12 +28811,21 @@ class idx_row {
     } else {
       scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
       T* const values = reinterpret_cast<T*>(scratch_->data());
-      write_to(values);
+      write_dense(values);
       return {values, shape_};
     }
   }
 
  private:
+  void write_dense(T* into) const noexcept {
+    const auto count = static_cast<std::size_t>(shape_.elements());
+    if constexpr (sizeof(T) == 1) {
+      if (count != 0) std::memcpy(into, data_, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
+    }
+  }
+
   const std::byte* data_;
   extents shape_;
   buffer* scratch_;
@@ -23382,7 +28844,7 @@ class idx_source {
     struct worker {
       buffer scratch;
     };
-    explicit reader(std::shared_ptr<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
+    explicit reader(shared<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -23392,7 +28854,7 @@ class idx_source {
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
 
    private:
-    std::shared_ptr<const detail::idx_file> file_;
+    shared<const detail::idx_file> file_;
   };
 
   /// Takes the bytes of a file; `path` is for messages.
@@ -23400,7 +28862,7 @@ class idx_source {
       : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
@@ -23408,12 +28870,12 @@ class idx_source {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::hash_ends(0x696478, file_->bytes.view());
   }
-  [[nodiscard]] reader open() const noexcept { return reader(file_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(file_); }
 
   [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
 
  private:
-  std::shared_ptr<const detail::idx_file> file_;
+  shared<const detail::idx_file> file_;
 };
 
 /// The source that `idx` makes of a file of images and a file of labels.
@@ -23463,14 +28925,14 @@ class idx_pair_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
   }
-  [[nodiscard]] reader open() const noexcept { return reader(*this); }
+  [[nodiscard]] reader connect() const noexcept { return reader(*this); }
 
  private:
   idx_source<T> images_;
@@ -23552,6 +29014,8 @@ class manifest {
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
     /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
     std::uint64_t stamp = 0;
+    /// A tar archive that has no end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
   };
   /// Where a sample is: the number of its shard, and its number in it.
   struct place {
@@ -23567,11 +29031,11 @@ class manifest {
   [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
   /// Where the shards that have samples begin, and last the number of samples.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
-    return tables_->starts;
-  }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
 
   /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
   [[nodiscard]] place locate(std::uint64_t index) const noexcept;
@@ -23583,18 +29047,19 @@ class manifest {
   struct tables {
     std::vector<shard> shards;
     std::vector<std::size_t> filled;  // the shards that have samples
-    std::shared_ptr<const std::vector<std::uint64_t>> starts;
+    shared<const std::vector<std::uint64_t>> starts;
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
     std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
     std::uint64_t fingerprint = 0;
   };
-  std::shared_ptr<const tables> tables_;
+  shared<const tables> tables_;
 };
 
-/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 1` and the number
-/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, the length of its name
-/// in bytes, and the name.
+/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 2` and the number
+/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, 1 where it is unended
+/// or 0, the length of its name in bytes, and the name.
 [[nodiscard]] std::string to_string(const manifest& all);
 
 /// Reads what `to_string` wrote; anything else is `errc::format` with the offset.
@@ -23607,8 +29072,8 @@ class manifest {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  std::shared_ptr<tables> made(new tables());
-  std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
   penstock::fingerprint mark;
   mark.add("manifest", shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -23624,6 +29089,7 @@ PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
     made->samples += s.samples;
     made->payload += s.payload;
     made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
     mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
   }
   if (begins->empty()) begins->push_back(0);
@@ -23642,10 +29108,10 @@ PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noex
 }
 
 PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
   for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number :
-         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
       text.append(std::to_string(number)).append(" ");
     text.append(s.name).append("\n");
   }
@@ -23670,13 +29136,16 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
     expect(after, called);
     return value;
   };
-  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
   const std::uint64_t count = number("\n", "the end of the line");
   std::vector<manifest::shard> shards;
   for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
     manifest::shard one;
     for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
       *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
     const std::uint64_t length = number(" ", "a blank");
     if (length > text.size() - at) fail("the name of a shard");
     one.name = text.substr(at, static_cast<std::size_t>(length));
@@ -23686,98 +29155,6 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
   }
   if (at != text.size()) fail("the end");
   return manifest(std::move(shards));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/session_view.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A session of any storage behind one type, for work that is done once per object: listing, scanning,
-/// checking and building indexes need no template over the storage.
-///
-///     std::ofstream("one.bin") << "four";
-///     auto session = file("one.bin").connect();
-///     const session_view same = session;  // what takes a session_view is compiled once
-///     const std::uint64_t four = same.size(0);
-///
-/// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
-/// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
-/// session itself.
-/// Threads and errors: those of the session.
-class session_view {
- public:
-  template <class S>
-    requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
-  session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
-
-  [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return calls_->signature(session_, id); }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-    calls_->read(session_, id, offset, into);
-  }
-  /// Whether the session shows its bytes in place.
-  [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
-  /// Bytes in place, of a session that has `views()`.
-  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    return calls_->view(session_, id, offset, size);
-  }
-  /// As `penstock::confirm`.
-  void confirm(object_id id) const { calls_->confirm(session_, id); }
-  /// A range: in place where the session has views, else read into `room`. Lives as long as both.
-  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
-    if (views()) return view(id, offset, size);
-    room.resize_for_overwrite(static_cast<std::size_t>(size));
-    read(id, offset, room.span());
-    return room.view();
-  }
-
- private:
-  struct calls {
-    std::uint64_t (*size)(const void*, object_id);
-    object_signature (*signature)(const void*, object_id);
-    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
-    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
-    void (*confirm)(const void*, object_id);
-  };
-
-  template <class S>
-  [[nodiscard]] static S& at(const void* session) noexcept {
-    return *static_cast<S*>(const_cast<void*>(session));
-  }
-  template <class S>
-  static bytes_view view_of(const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
-    return at<S>(session).view(id, offset, size);
-  }
-  template <class S>
-  [[nodiscard]] static constexpr calls made_for() noexcept {
-    calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
-               [](const void* session, object_id id) { return at<S>(session).signature(id); },
-               [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
-                 at<S>(session).read(id, offset, into);
-               },
-               nullptr, [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); }};
-    if constexpr (viewing_session<S>) made.view = &view_of<S>;
-    return made;
-  }
-  template <class S>
-  static constexpr calls calls_of = made_for<S>();
-
-  const void* session_;
-  const calls* calls_;
-};
-
-/// What a storage says of itself, for code that is no template over it. The names are the storage's own.
-struct storage_facts {
-  std::span<const std::string> names;
-  bool local = false;  ///< whether the names are paths; see `local_storage`
-};
-
-/// The facts of a storage, which must outlive them.
-template <storage Storage>
-[[nodiscard]] storage_facts facts_of(const Storage& where) {
-  return {where.names(), local_storage<Storage>};
 }
 
 }  // namespace penstock::inline v0_1
@@ -24205,8 +29582,8 @@ PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view va
     }
     size = parsed;
   }
-  // GNU tar's way to leave holes out, and that of Solaris
-  if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+  // GNU tar's way to leave holes out. With SUN.holesdata, as Solaris has it, the body is taken as it is.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
 }
 
 PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
@@ -24320,9 +29697,7 @@ class open_files {
   using session_type = typename Storage::session;
 
   open_files(const known_files& known, const Storage& where)
-      : known_(&known),
-        session_(where.connect()),
-        seen_(std::make_unique<std::atomic<bool>[]>(known.signatures.size())) {}
+      : known_(&known), session_(where.connect()), seen_(known.signatures.size()) {}
 
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
@@ -24332,16 +29707,26 @@ class open_files {
     }
     return session_;
   }
+  /// The session, for samples that nobody reads.
+  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
-  void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
-    session_.will_need(known_->object(shard), offset, size);
+  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
+  template <class Sink>
+  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
+    sink(session_, known_->object(shard), offset, size);
   }
 
  private:
   const known_files* known_;      // of the plan, which the reader holds
   mutable session_type session_;  // sessions may be used from many threads
-  std::unique_ptr<std::atomic<bool>[]> seen_;
+  fixed_array<std::atomic<bool>> seen_;
+};
+
+/// What one worker keeps for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // of values that are asked for where nothing waits for them
 };
 
 /// A shape that the type knows.
@@ -24364,25 +29749,21 @@ class stored_array : public Shape {
   using unfinished = void;
   using value_type = T;
 
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset, buffer& scratch,
-               bool swapped) noexcept
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
       : Shape(shape),
         session_(&session),
-        scratch_(&scratch),
+        worker_(&worker),
         offset_(offset),
         object_(object),
         swapped_(sizeof(T) > 1 && swapped) {}
 
   /// Reads the values to where they are wanted.
-  void write_to(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
   }
   /// A view of the values: in place where the session has views, they are aligned and in the byte order of
   /// this machine, else of a copy in the worker's scratch.
@@ -24392,21 +29773,34 @@ class stored_array : public Shape {
       if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};
     }
-    scratch_->resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(scratch_->data());
-    write_to(values);
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
     return {values, this->shape()};
   }
   /// Where the values begin in their file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
   }
 
   Session* session_;
-  buffer* scratch_;
+  values_worker<Session>* worker_;
   std::uint64_t offset_;
   object_id object_;
   bool swapped_;
@@ -24437,8 +29831,8 @@ struct expansion_size {
 /// and may go down;
 /// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
 /// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
-/// million names or a GiB of text.
+/// Throws errc::argument for braces without their partner, for a range that is none (`{0..}`, `{1..b}`), and,
+/// before any name is made, for more than 10 million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
 [[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
 
@@ -24453,9 +29847,9 @@ namespace detail::braces {
 inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
+inline constexpr std::size_t shown = 200;  // of a text, in an error
 
 [[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
-  constexpr std::size_t shown = 200;
   throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
                                pattern.size() > shown ? "..." : "", "'"});
 }
@@ -24512,10 +29906,11 @@ PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
+  std::string digits = text({size});
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
+  digits.insert(0, taken < width ? width - taken : 0, '0');
+  if (negative) digits.insert(0, 1, '-');
+  return digits;
 }
 
 PENSTOCK_INLINE bool is_letter(std::string_view text) {
@@ -24566,144 +29961,110 @@ PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string
   return found;
 }
 
-/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
-/// refused before any of it is made.
-class amount {
+/// What a part of a pattern stands for: how many names, at most how many characters, and the names themselves
+/// where they are wanted. What is too much is refused by a pass that only counts.
+class expansion {
  public:
-  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
-  static amount none(std::string_view pattern) noexcept {
-    amount nothing(pattern);
-    nothing.names_ = 0;
-    return nothing;
+  /// The empty name alone, or nothing.
+  expansion(std::string_view pattern, bool makes_names, bool empty = false)
+      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
+    if (makes_names && !empty) names_.emplace_back();
   }
 
-  void append(char) {
-    text_ += names_;
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+    size_.text += size_.names * text.size();
     check();
   }
-  void add(const amount& more) {
-    names_ += more.names_;
-    text_ += more.text_;
+  void add(expansion more) {
+    for (std::string& name : more.names_) names_.push_back(std::move(name));
+    size_.names += more.size_.names;
+    size_.text += more.size_.text;
     check();
   }
-  void multiply(const amount& by) {  // what is below the bounds cannot overflow
-    text_ = text_ * by.names_ + by.text_ * names_;
-    names_ *= by.names_;
+  void add(const range& more) {
+    size_.names += more.count;
+    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
     check();
+    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
   }
-  void multiply(const range& by) {
-    amount names(pattern_);
-    names.names_ = by.count;
-    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
-    multiply(names);
-  }
-  void enclose() {
-    text_ += 2 * names_;
+  void multiply(const expansion& by) {  // what is below the bounds cannot overflow
+    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
+    size_.names *= by.size_.names;
     check();
+    std::vector<std::string> product;
+    if (makes_names_) product.reserve(static_cast<std::size_t>(size_.names));
+    for (const std::string& left : names_)
+      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
+    names_.swap(product);
   }
-  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
-  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
+
+  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
+  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
 
  private:
   void check() const {
-    if (names_ > most_names) fail("more than 10 million names", pattern_);
-    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
+    if (size_.names > most_names) fail("more than 10 million names", pattern_);
+    if (size_.text > most_text) fail("names of more than a GiB of text", pattern_);
   }
 
   std::string_view pattern_;
-  std::uint64_t names_ = 1;
-  std::uint64_t text_ = 0;
-};
-
-/// The names themselves.
-class names {
- public:
-  explicit names(std::string_view) : made_{std::string{}} {}
-  static names none(std::string_view pattern) {
-    names nothing(pattern);
-    nothing.made_.clear();
-    return nothing;
-  }
-
-  void append(char c) {
-    for (std::string& name : made_) name += c;
-  }
-  void add(names more) {
-    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
-                 std::make_move_iterator(more.made_.end()));
-  }
-  void multiply(const names& by) {
-    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
-  }
-  void multiply(const range& by) {
-    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
-  }
-  void enclose() {
-    for (std::string& name : made_) name = "{" + name + "}";
-  }
-  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
-
- private:
-  template <class Choice>
-  void multiply(std::uint64_t choices, Choice choice) {
-    std::vector<std::string> product;
-    product.reserve(static_cast<std::size_t>(choices) * made_.size());
-    for (const std::string& left : made_) {
-      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
-    }
-    made_ = std::move(product);
-  }
-
-  std::vector<std::string> made_;
+  bool makes_names_;
+  expansion_size size_;
+  std::vector<std::string> names_;
 };
 
 /// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-template <class Result>
-Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
+PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
+                                 int depth = 0) {
   if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  Result out(pattern);
+  expansion out(pattern, makes_names);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\\' && i + 1 < text.size() &&
-        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      out.append(text[++i]);
-      continue;
-    }
     if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
     if (c != '{') {
-      out.append(c);
+      const bool is_escape = c == '\\' && i + 1 < text.size() &&
+                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
+      if (is_escape) ++i;
+      out.append(text.substr(i, 1));
       continue;
     }
     const std::size_t end = closing(text, i);
     if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
+    expansion choices(pattern, makes_names, true);
     const auto parts = split_list(body);
     if (parts.size() > 1) {
-      Result choices = Result::none(pattern);
-      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
-      out.multiply(choices);
-    } else if (const auto choices = range_of(body, pattern)) {
-      out.multiply(*choices);
+      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
+    } else if (const auto numbers = range_of(body, pattern)) {
+      choices.add(*numbers);
     } else {  // "{x}" stands for itself in Bash
-      Result inside = expand<Result>(body, pattern, depth + 1);
-      inside.enclose();
-      out.multiply(inside);
+      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
+        fail("'{" + std::string(body.substr(0, shown)) +
+                 "}' is no range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "letters, "
+                 "or \\{ and \\} for literal braces;",
+             pattern);
+      }
+      out.append("{");
+      choices.add(expand(body, pattern, makes_names, depth + 1));
+      choices.append("}");
     }
+    out.multiply(choices);
   }
   return out;
 }
 
 PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
-  const auto found = expand<amount>(pattern, pattern);
-  return {found.count(), found.text()};
+  return expand(pattern, pattern, false).size();
 }
 
 }  // namespace detail::braces
 
 PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
   (void)detail::braces::measure(pattern);
-  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
+  return std::move(detail::braces::expand(pattern, pattern, true).names());
 }
 
 }  // namespace penstock::inline v0_1
@@ -25152,7 +30513,7 @@ class mapped_file {
     ~state();
     std::shared_ptr<const shared_names> names;
     mapped_file_options options;
-    std::unique_ptr<std::atomic<const mapping*>[]> mapped;
+    detail::fixed_array<std::atomic<const mapping*>> mapped;
   };
 
  public:
@@ -25185,18 +30546,6 @@ class mapped_file {
       if (known == nullptr) return;
       known->check_lost(path(id));
       if (state_->options.checked) check_signature(*known, path(id), 0);
-    }
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        std::exception_ptr failed;
-        try {
-          read(requests[i].object, requests[i].offset, requests[i].into);
-        } catch (...) {
-          failed = std::current_exception();
-        }
-        done(i, failed);
-      }
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 
@@ -25243,9 +30592,7 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
                                           mapped_file_options chosen)
-    : names(std::move(given)),
-      options(chosen),
-      mapped(std::make_unique<std::atomic<const mapping*>[]>(names->names.size())) {}
+    : names(std::move(given)), options(chosen), mapped(names->names.size()) {}
 PENSTOCK_INLINE mapped_file::state::~state() {
   for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
 }
@@ -25342,8 +30689,7 @@ class line_source {
       std::uint64_t next = 0;
       std::size_t offset = 0;
     };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -25376,14 +30722,16 @@ class line_source {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
-    void will_need(std::uint64_t index) const noexcept {
+    /// Where the lines lie that are found with this one.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
       const detail::line_table& table = known_->tables[place.shard];
       const std::size_t i = table.entry(place.sample);
       const std::uint64_t end =
           i + 1 < table.begins.size() ? table.begins[i + 1] : known_->signatures[place.shard].size;
-      open_.will_need(place.shard, table.begins[i], end - table.begins[i]);
+      open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return known_->shards.payload() / known_->shards.samples();
@@ -25401,19 +30749,19 @@ class line_source {
       return at;
     }
 
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     detail::open_files<Storage> open_;
   };
 
   line_source(Storage where, lines_options options) {
-    std::shared_ptr<files> known(new files(std::move(where)));
+    shared<files> known(new files(std::move(where)));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, options.threads);
     known_ = std::move(known);
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -25425,10 +30773,10 @@ class line_source {
     return detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
                          " bytes): ", size(), " lines"});
   }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  [[nodiscard]] reader connect() const { return reader(known_); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 /// The lines of text files: one sample each.
@@ -25473,27 +30821,32 @@ class mix_source {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
   static constexpr bool renumbers = true;
+  static constexpr bool varies_by_epoch = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
     using inner = typename Plans::readers;
 
    public:
+    static constexpr bool takes_fetched = Plans::fetch;
+    static constexpr bool has_latency = Plans::latent;
     struct worker {
       mixture::cursor place;
       typename inner::worker each;
+      const fetched_sample* fetched = nullptr;
     };
     struct scout {
       mixture::cursor place;
       typename inner::scout each;
     };
 
-    reader(const Plans& plans, mixture order)
-        : order_(std::move(order)), readers_(new const inner(plans, source_name)) {}
+    reader(const Plans& plans, mixture order, const projection& used)
+        : order_(std::move(order)), readers_(new const inner(plans, source_name, used)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const mixture::place found = order_.at(p, w.place);
+      w.each.fetched = w.fetched;
       readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(position p) const {
@@ -25506,11 +30859,12 @@ class mix_source {
       const mixture::place found = order_.at(p);
       return readers_->url(found.source, found.at);
     }
-    void will_need(position p, scout& s) const
+    /// Those of the sample's source.
+    template <class Sink>
       requires Plans::wants_hints
-    {
+    void ranges(position p, scout& s, Sink&& sink) const {
       const mixture::place found = order_.at(p, s.place);
-      readers_->will_need(found.source, found.at, s.each);
+      readers_->ranges(found.source, found.at, s.each, sink);
     }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
@@ -25527,7 +30881,7 @@ class mix_source {
 
    private:
     mixture order_;
-    std::shared_ptr<const inner> readers_;
+    shared<const inner> readers_;
   };
 
   mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
@@ -25537,7 +30891,7 @@ class mix_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// None: neighbours are of different sources.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
   /// Of the data of all sources.
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
@@ -25549,9 +30903,13 @@ class mix_source {
     h.add(detail::fingerprint_of_sequences(plans_));
     return h.value();
   }
-  /// The same in words, without the sources: for the message of a state that is refused.
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  /// The sequence in words, without the sources: for the message of a state that is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
-  [[nodiscard]] reader open() const { return {plans_, order_}; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
   /// Which sample of which source stands where, and back.
   [[nodiscard]] const mixture& order() const noexcept { return order_; }
 
@@ -25693,9 +31051,9 @@ struct mix_fn {
 /// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
 /// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
 /// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
-/// arithmetic (see `mixture`): within every block each source has its exact share within one, in random
-/// order; the weights at a position follow from the position, so that a state needs nothing more, and a state
-/// of other weights or another schedule is refused.
+/// arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source has had its
+/// exact share within one, in random order inside the block; the weights at a position follow from the
+/// position, so that a state needs nothing more, and a state of other weights or another schedule is refused.
 /// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
 /// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
 /// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.
@@ -25736,8 +31094,8 @@ struct row_finder {
 struct row_files : known_files {
   extents row;
   std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
-  std::vector<bool> swapped;          // by shard: whether its byte order is not this machine's
+  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
+  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
 
   /// Finds the rows of each file. `wanted` is the shape of a row where the type knows it.
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
@@ -25836,22 +31194,22 @@ class row_source {
 
   class reader {
    public:
-    struct worker {
-      buffer scratch;
-    };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    using worker = values_worker<typename Storage::session>;
+    static constexpr bool has_latency = latent_session<typename Storage::session>;
+
+    reader(shared<const files> known, bool used)
+        : known_(std::move(known)), open_(*known_, known_->where), used_(used) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const manifest::place place = known_->locate(p.index);
       const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
       try {
-        sink(element(shape::of(known_->row), open_.session(place.shard), known_->object(place.shard), offset,
-                     w.scratch, known_->swapped[place.shard]));
-        open_.confirm(place.shard);
+        sink(element(shape::of(known_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
+                     known_->object(place.shard), offset, w, known_->swapped[place.shard]));
+        if (used_) open_.confirm(place.shard);
       } catch (error& e) {
-        open_.confirm(place.shard);
+        if (used_) open_.confirm(place.shard);
         e.in_file(known_->path(place.shard)).at_offset(offset);
         throw;
       }
@@ -25861,21 +31219,24 @@ class row_source {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample});
     }
-    void will_need(std::uint64_t index) const noexcept {
-      if (index >= known_->shards.samples()) return;
+    /// Where the row lies; nothing where it is not used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (!used_ || index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
-      open_.will_need(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
-                      known_->row_bytes);
+      open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
+                  known_->row_bytes, sink);
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->row_bytes; }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? known_->row_bytes : 0; }
 
    private:
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     open_files<Storage> open_;
+    bool used_;
   };
 
   explicit row_source(Storage where, Format format = {}) {
-    std::shared_ptr<files> known(new files(std::move(where), std::move(format)));
+    shared<files> known(new files(std::move(where), std::move(format)));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, shape::wanted,
                 {&known->format,
@@ -25887,7 +31248,7 @@ class row_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -25902,10 +31263,12 @@ class row_source {
     return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
                          to_string(known_->row), " '", Format::type_name(), "'"});
   }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  /// The reader. Rows of which nothing is used, as behind `zip<"a", "b">(...) | fields<"a">`, are handed on
+  /// without a look at their files.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, !used.nothing()); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 }  // namespace detail
@@ -26378,6 +31741,8 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 /// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name, the same in all
 /// files, as `numpy.load` takes it.
 /// Out, kind, cost, threads: as `npy_rows`. Making the plan reads the directory of each file, at most 64 MiB.
+/// An array that is joined by `zip<...>` and of which the plan uses nothing (`| fields<"image">`) is neither
+/// opened nor read when the plan runs.
 /// Throws as `npy_rows`; `errc::missing` for a name that is not there; `errc::format`, with file and offset,
 /// for arrays that are compressed (`numpy.savez_compressed`) or encrypted, and for archives that are cut or
 /// not in one piece. The archive's checksums are not looked at: that would read each array whole.
@@ -26540,6 +31905,9 @@ PENSTOCK_INLINE std::string lower_case(std::string_view text) {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The largest extension header that is read where nothing is said.
+inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
+
 /// A member that holds a file's bytes.
 struct member {
   std::string_view path;     ///< lives until the next one is asked for
@@ -26574,7 +31942,8 @@ struct walk_input {
 /// Goes through the headers of an archive, forward only, and keeps its memory.
 class member_walk {
  public:
-  explicit member_walk(walk_input in) noexcept : in_(in) {}
+  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
+      : in_(in), extension_limit_(extension_limit) {}
 
   /// Begins anew, at the beginning of an archive or at a header in it.
   void restart(std::uint64_t at = 0) noexcept;
@@ -26583,13 +31952,13 @@ class member_walk {
   /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
   /// archive.
   [[nodiscard]] bool next(member& found);
+  /// Behind the last: whether the bytes ended there, without the zero blocks that end an archive.
+  [[nodiscard]] bool unended() const noexcept { return unended_; }
 
   /// What is thrown where the archive ends within the member that was shown last.
   [[noreturn]] void cut_off(std::uint64_t reached) const;
 
  private:
-  static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
-
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
     return in_.get(in_.archive, offset, static_cast<std::size_t>(count));
   }
@@ -26618,6 +31987,8 @@ class member_walk {
   std::string path_;
   bool has_records_ = false;
   bool extended_ = false;
+  bool unended_ = false;
+  std::uint64_t extension_limit_;
 };
 
 }  // namespace detail::tar
@@ -26632,6 +32003,7 @@ PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
   at_ = at;
   end_of_data_ = at;
   everywhere_ = {};
+  unended_ = false;
   forget();
 }
 
@@ -26644,6 +32016,7 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
     }
     if (block.empty() || (block.size() == block_size && is_zero(block))) {
       check_end();
+      unended_ = block.empty();
       return false;
     }
     if (block.size() < block_size)
@@ -26678,8 +32051,13 @@ PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
 }
 
 PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
-  if (!stored || *stored > longest_extension) {
-    throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
+  if (!stored)
+    throw error(errc::format, "the size of an extension header is not a number, or is negative")
+        .at_offset(at_);
+  if (*stored > extension_limit_) {
+    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
+                              extension_limit_, "; raise it with the option extension_limit of the source"})
+        .at_offset(at_);
   }
   const bytes_view body = get(at_ + block_size, *stored);
   if (body.size() < *stored)
@@ -26796,6 +32174,9 @@ class index_builder {
     return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
   }
 
+  /// Notes that the archive has no zero blocks that end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
   /// The index as bytes, for a shard of this size and stamp.
   [[nodiscard]] buffer finish(object_signature shard);
 
@@ -26828,11 +32209,12 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false;
+  bool bad_ = false, unended_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.
-[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name);
+[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
+                                 std::uint64_t extension_limit = default_extension_limit);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -26877,16 +32259,18 @@ class header_reader {
 /// archive.
 class member_scan {
  public:
-  member_scan(session_view session, object_id id, std::uint64_t size);
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit);
   member_scan(const member_scan&) = delete;  // the walk refers to the reader
   member_scan& operator=(const member_scan&) = delete;
 
   /// The next one; false behind the last.
   [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// Behind the last: whether there are no zero blocks that end the archive.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
 
  private:
   header_reader in_;
-  member_walk walk_{walk_input::of(in_)};
+  member_walk walk_;
 };
 
 }  // namespace detail::tar
@@ -26916,8 +32300,9 @@ PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count
   session_.read(id_, offset, window_.span());
 }
 
-PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size)
-    : in_(session, id, size) {
+PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                         std::uint64_t extension_limit)
+    : in_(session, id, size), walk_(walk_input::of(in_), extension_limit) {
   const bytes_view head = in_.get(0, 4096);
   const auto compressed = compression_of(head);
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
@@ -26978,6 +32363,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
   header.key_bytes = keys_.size();
   header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
   check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(static_cast<std::size_t>(header.file_size()));
@@ -27051,12 +32437,14 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
   return found->second;
 }
 
-PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name) {
+PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
+                                   std::uint64_t extension_limit) {
   try {
     const object_signature shard = session.signature(id);
     index_builder builder;
-    member_scan members(session, id, shard.size);
+    member_scan members(session, id, shard.size, extension_limit);
     for (member m; members.next(m);) builder.add(m);
+    builder.note_unended(members.unended());
     session.confirm(id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
@@ -27646,15 +33034,15 @@ class synthetic_source {
   explicit synthetic_source(const synthetic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const;
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  [[nodiscard]] reader open() const noexcept { return reader(options_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(options_); }
 
  private:
   synthetic_options options_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 /// The function object behind `synthetic`.
@@ -27703,8 +33091,7 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
   for (std::uint64_t i = 0; i <= options.shards; ++i)
     starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-  starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-      new const std::vector<std::uint64_t>(std::move(starts)));
+  starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 PENSTOCK_INLINE std::string synthetic_source::describe() const {
@@ -28135,12 +33522,12 @@ class token_source {
 
   class reader {
    public:
-    struct worker {
-      buffer scratch;
+    struct worker : detail::values_worker<session_type> {
       std::size_t document = 0;
     };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -28149,7 +33536,7 @@ class token_source {
       const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->object(place.shard),
-                     offset, w.scratch, std::endian::native != std::endian::little));
+                     offset, w, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);
@@ -28163,13 +33550,14 @@ class token_source {
       std::size_t document = 0;
       return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
-    void will_need(std::uint64_t index) const noexcept {
+    /// Where the window lies.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
       std::size_t document = 0;
-      open_.will_need(place.shard,
-                      known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                      known_->span * sizeof(T));
+      open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
+                  known_->span * sizeof(T), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
 
@@ -28186,13 +33574,13 @@ class token_source {
       return known_->first_tokens[document] + (index - firsts[document]) * known_->window.stride;
     }
 
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     detail::open_files<Storage> open_;
   };
 
   /// Looks at the files, which are of that format.
   token_source(Storage where, Window window, detail::token_format format) {
-    const std::shared_ptr<files> known(new files(
+    const shared<files> known(new files(
         std::move(where),
         detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
         format));
@@ -28202,7 +33590,7 @@ class token_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -28213,10 +33601,10 @@ class token_source {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  [[nodiscard]] reader connect() const { return reader(known_); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 /// Token files without a header: nanoGPT's `train.bin` and its like.
@@ -28300,7 +33688,7 @@ namespace detail::files {
 ///
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
 /// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
-/// many threads read at once.
+/// many reads are in flight.
 class descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
@@ -28311,14 +33699,16 @@ class descriptor_cache {
   /// A descriptor that is not closed while this lives.
   class lease {
    public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(word), number_(number) {}
-    lease(const lease&) = delete;
-    lease& operator=(const lease&) = delete;
-    ~lease() { word_.fetch_sub(one_use, std::memory_order_release); }
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
+    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
+    }
     [[nodiscard]] int get() const noexcept { return number_; }
 
    private:
-    std::atomic<std::uint64_t>& word_;
+    std::atomic<std::uint64_t>* word_;
     int number_;
   };
 
@@ -28344,8 +33734,8 @@ class descriptor_cache {
 
   std::span<const std::string> paths_;
   std::size_t limit_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
-  std::unique_ptr<object_signature[]> seen_;
+  fixed_array<std::atomic<std::uint64_t>> words_;
+  fixed_array<object_signature> seen_;
   std::mutex mutex_;
   std::vector<object_id> open_;
   std::size_t hand_ = 0;
@@ -28362,8 +33752,8 @@ namespace detail::files {
 PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
     : paths_(paths),
       limit_(limit == 0 ? default_limit() : limit),
-      words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
-      seen_(std::make_unique<object_signature[]>(paths.size())) {}
+      words_(paths.size()),
+      seen_(paths.size()) {}
 PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
   for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
 }
@@ -28451,6 +33841,10 @@ PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+class uring_reads;
+}
+
 /// How `file` reads.
 enum class file_access : std::uint8_t {
   automatic,  ///< through a mapping the files that are in memory, with pread the others
@@ -28501,15 +33895,15 @@ class file {
     std::atomic<std::uint32_t> next_look{8};
   };
   struct state {
-    state(std::shared_ptr<const shared_names> given, const file_options& options);
+    state(shared<const shared_names> given, const file_options& options);
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state();
 
-    std::shared_ptr<const shared_names> names;
+    shared<const shared_names> names;
     file_access access;
     detail::files::descriptor_cache open_files;
-    std::unique_ptr<choice[]> choices;
+    detail::fixed_array<choice> choices;
     std::atomic<std::size_t> mappings{0};
     std::uint64_t page;
   };
@@ -28561,26 +33955,9 @@ class file {
       }
     }
 
-    /// Reads in the order given, in this thread; requests that continue each other are one system call.
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t first = 0; first < requests.size();) {
-        std::size_t last = first + 1;
-        std::uint64_t end = requests[first].offset + requests[first].into.size();
-        while (last < requests.size() && last - first < most_parts &&
-               requests[last].object == requests[first].object && requests[last].offset == end) {
-          end += requests[last++].into.size();
-        }
-        if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
-          for (std::size_t i = first; i < last; ++i) read_alone(requests[i], i, done);
-        } else {
-          for (std::size_t i = first; i < last; ++i) done(i, std::exception_ptr{});
-        }
-        first = last;
-      }
-    }
-
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+    /// Whether a file is in memory, and mapped; looks now and then, as `read` does.
+    [[nodiscard]] bool warm(object_id id) const;
 
     /// How many descriptors are open at the moment, and how many may be.
     [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
@@ -28588,12 +33965,12 @@ class file {
 
    private:
     friend file;
+    friend class detail::uring_reads;  // which reads the same files without waiting
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
-    static constexpr std::size_t most_parts = 64;
     static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
     static constexpr std::uint64_t smallest = 1_MiB;
 
-    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+    explicit session(shared<state> made) : state_(std::move(made)) {}
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
@@ -28631,22 +34008,8 @@ class file {
     void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
     /// What one system call brought; throws at the end of the file and for failures other than EINTR.
     std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
-    /// False where it did not work out; the requests are then read one by one, so that each gets its own
-    /// error.
-    [[nodiscard]] bool read_together(std::span<const read_request> requests) const;
 
-    template <class Done>
-    void read_alone(const read_request& request, std::size_t place, Done& done) const {
-      std::exception_ptr failed;
-      try {
-        read(request.object, request.offset, request.into);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      done(place, failed);
-    }
-
-    std::shared_ptr<state> state_;
+    shared<state> state_;
   };
 
   explicit file(std::string_view pattern, file_options options = {});
@@ -28659,7 +34022,7 @@ class file {
   [[nodiscard]] std::string describe() const;
 
  private:
-  std::shared_ptr<const shared_names> names_;
+  shared<const shared_names> names_;
   file_options options_;
 };
 
@@ -28730,11 +34093,11 @@ PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] 
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE file::state::state(std::shared_ptr<const shared_names> given, const file_options& options)
+PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
     : names(std::move(given)),
       access(options.access),
       open_files(names->names, options.descriptors),
-      choices(std::make_unique<choice[]>(names->names.size())),
+      choices(names->names.size()),
       page(mapping::page()) {}
 PENSTOCK_INLINE file::state::~state() {
   for (std::size_t i = 0; i < names->names.size(); ++i)
@@ -28764,6 +34127,12 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
                                 static_cast<off_t>(offset + done));
     done += advance(id, got, offset, into.size());
   }
+}
+
+PENSTOCK_INLINE bool file::session::warm(object_id id) const {
+  if (state_->access == file_access::read || shows(id)) return shows(id);
+  think_again(id, state_->open_files.use(id).get());
+  return shows(id);
 }
 
 PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
@@ -28828,26 +34197,6 @@ PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t 
   if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
   detail::files::check_range(offset, wanted, size(id), path(id));
   throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
-}
-
-PENSTOCK_INLINE bool file::session::read_together(std::span<const read_request> requests) const {
-  if (shows(requests.front().object)) return false;
-  std::array<iovec, most_parts> parts;
-  std::uint64_t size = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    parts[i] = {requests[i].into.data(), requests[i].into.size()};
-    size += requests[i].into.size();
-  }
-  if (size > most_at_once) return false;
-  try {
-    const auto opened = state_->open_files.use(requests.front().object);
-    check_offset(requests.front().object, requests.front().offset, size);
-    const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
-                                 static_cast<off_t>(requests.front().offset));
-    return got >= 0 && static_cast<std::uint64_t>(got) == size;
-  } catch (...) {
-    return false;
-  }
 }
 
 PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
@@ -28977,7 +34326,8 @@ class unpackers {
 /// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
 ///
 /// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
-/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+/// what was read and what was unpacked, 256 KiB each, up to the limit of extension headers where one asks for
+/// it.
 class shard_stream {
  public:
   explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}
@@ -29364,11 +34714,14 @@ namespace detail::tar {
 /// files.
 struct known_shards : known_files {
   index_policy policy = index_policy::keep;
-  bool local = false;                                    // whether their names are paths
-  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+  std::uint64_t extension_limit = 0;
+  bool local = false;                           // whether their names are paths
+  std::vector<shared<const buffer>> in_memory;  // null where the index is a file
 
   /// Throws errc::argument for shards that cannot have such a policy.
   void begin(storage_facts where, index_policy chosen);
+  /// Throws errc::format for the first shard without end-of-archive blocks.
+  void check_ends() const;
   /// Looks at all shards, and builds the indexes that are missing.
   void look(storage_facts where, session_view session, std::size_t threads);
   /// Takes the shards of another process: nothing is listed or read. Where no index is kept beside a shard,
@@ -29379,8 +34732,8 @@ struct known_shards : known_files {
   void learn_stamps(session_view session);
 
   /// Makes the index of a shard as the policy says.
-  [[nodiscard]] std::shared_ptr<const buffer> build(session_view session, std::size_t shard,
-                                                    const std::string& name) const;
+  [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
+                                           const std::string& name) const;
   /// Keeps an index in its file; false where it must stay in memory.
   [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
   /// One line for a source of these shards; `where` is what their storage says of itself, or nothing.
@@ -29394,12 +34747,16 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads) : where(std::move(given)) {
+  shard_set(Storage given, index_policy chosen, std::size_t threads, std::uint64_t longest)
+      : where(std::move(given)) {
+    extension_limit = longest;
     begin(facts_of(where), chosen);
     auto session = where.connect();
     look(facts_of(where), session, threads);
   }
-  shard_set(Storage given, index_policy chosen, manifest known) : where(std::move(given)) {
+  shard_set(Storage given, index_policy chosen, manifest known, std::uint64_t longest)
+      : where(std::move(given)) {
+    extension_limit = longest;
     take(facts_of(where), chosen, std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
@@ -29407,23 +34764,31 @@ struct shard_set : known_shards {
   }
 };
 
-/// The indexes of a run: each is mapped and checked when its shard is first used.
+/// The indexes of a run: each is mapped and checked when its shard is first used, and says which members are.
 class open_indexes {
  public:
-  explicit open_indexes(std::shared_ptr<const known_shards> set);
+  open_indexes(shared<const known_shards> set, const projection& used);
 
   /// The tables of a shard. Takes no lock once they are there.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
     const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
     return known != nullptr ? known->tables() : load(session, shard);
   }
+  /// Loads the tables of the shards of these samples, several at once; what fails will fail again where it is
+  /// needed.
+  void get_ready(session_view session, std::span<const position> samples) const;
+  /// Whether the tables of all shards are there.
+  [[nodiscard]] bool are_ready() const noexcept {
+    return slots_->missing.load(std::memory_order_relaxed) == 0;
+  }
 
  private:
   struct slots {
-    explicit slots(std::size_t n) : loaded(n) {}
+    explicit slots(std::size_t n) : missing(n), loaded(n) {}
     slots(const slots&) = delete;
     slots& operator=(const slots&) = delete;
     ~slots();
+    std::atomic<std::size_t> missing;
     std::vector<std::atomic<const loaded_index*>> loaded;
     std::array<std::mutex, 64> mutexes;
   };
@@ -29432,7 +34797,8 @@ class open_indexes {
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
                                                         const manifest::shard& entry) const;
 
-  std::shared_ptr<const known_shards> set_;
+  shared<const known_shards> set_;
+  projection used_;
   std::unique_ptr<slots> slots_;
 };
 
@@ -29452,14 +34818,17 @@ struct disagreement {
 
 /// Makes the index of a shard from the text of DALI's. What is wrong is thrown as a `disagreement`.
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                     std::string_view text);
+                                     std::string_view text,
+                                     std::uint64_t extension_limit = default_extension_limit);
 /// The same from Energon's: where each sample begins, its first header included, and where the last one ends.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                        bytes_view offsets);
+                                        bytes_view offsets,
+                                        std::uint64_t extension_limit = default_extension_limit);
 
 /// Makes the index of a shard from the one that `policy` names.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy);
+                                         index_policy policy,
+                                         std::uint64_t extension_limit = default_extension_limit);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -29564,8 +34933,8 @@ class dali_lines {
 // Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
 class foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_signature shard)
-      : session_(session), id_(id), shard_(shard) {}
+  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit)
+      : session_(session), id_(id), shard_(shard), extension_limit_(extension_limit) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -29583,7 +34952,7 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size);
+    member_scan found(session_, id_, shard_.size, extension_limit_);
     for (member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
@@ -29596,6 +34965,7 @@ class foreign_check {
         disagree({"says that sample ", before, " begins at ", offset(before),
                   ", and the shard has another one at ", m.header});
     }
+    builder_.note_unended(found.unended());
     if (builder_.met() != samples) {
       disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
     }
@@ -29624,7 +34994,7 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size);
+    member_scan found(session_, id_, shard_.size, extension_limit_);
     for (member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
@@ -29639,6 +35009,7 @@ class foreign_check {
       add(m, members[next]);
       ++next;
     }
+    builder_.note_unended(found.unended());
     if (next < members.size())
       disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
   }
@@ -29681,7 +35052,7 @@ class foreign_check {
 
   // Nothing that belongs to a sample stands before the first member or behind the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    member_walk walk(walk_input::of(in));
+    member_walk walk(walk_input::of(in), extension_limit_);
     member found;
     const auto next = [&] {
       while (walk.next(found))
@@ -29692,31 +35063,34 @@ class foreign_check {
     if (first && (kept.empty() || found.data != kept.front()->data))
       disagree({"does not have the first member of the shard, '", found.path, "'"});
     if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder_.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
     walk.restart(kept.back()->data + padded(kept.back()->size));
     if (next()) disagree({"ends before '", found.path, "', which the shard has behind it"});
+    builder_.note_unended(walk.unended());
   }
 
   session_view session_;
   object_id id_;
   object_signature shard_;
+  std::uint64_t extension_limit_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                       std::string_view text) {
-  return foreign_check(session, id, shard).dali(text);
+                                       std::string_view text, std::uint64_t extension_limit) {
+  return foreign_check(session, id, shard, extension_limit).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets) {
-  return foreign_check(session, id, shard).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit) {
+  return foreign_check(session, id, shard, extension_limit).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy) {
+                                           index_policy policy, std::uint64_t extension_limit) {
   const bool dali = policy == index_policy::dali;
   const std::string path = dali ? dali_path(shard) : energon_path(shard);
   const std::string both =
@@ -29732,8 +35106,8 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
         .in_file(shard);
   }
   try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
-                : index_from_energon(session, id, signature, bytes->view());
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {
@@ -29794,17 +35168,28 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   }
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    std::shared_ptr<const buffer> built = build(session, i, names[i]);
+    shared<const buffer> built = build(session, i, names[i]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
     if (!keep(names[i], *built)) in_memory[i] = std::move(built);
   });
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
-                  headers[i].payload, headers[i].content,    signatures[i].stamp};
+    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
+                  headers[i].content, signatures[i].stamp,   headers[i].unended != 0};
   }
   shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE void known_shards::check_ends() const {
+  if (shards.unended() == 0) return;
+  const auto all = shards.shards();
+  const auto first = std::find_if(all.begin(), all.end(), [](const manifest::shard& s) { return s.unended; });
+  throw error(errc::format, {"the shard has no end-of-archive blocks: it may have been cut off between two "
+                             "members; require_end allows no such shard, and there are ",
+                             shards.unended(), " of ", all.size()})
+      .at_offset(first->bytes)
+      .in_file(first->name);
 }
 
 PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen, manifest known) {
@@ -29847,11 +35232,12 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE std::shared_ptr<const buffer> known_shards::build(session_view session, std::size_t shard,
-                                                                  const std::string& name) const {
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, std::size_t shard,
+                                                         const std::string& name) const {
   const auto id = static_cast<object_id>(shard);
-  return std::shared_ptr<const buffer>(new const buffer(
-      foreign(policy) ? build_foreign_index(session, id, name, policy) : build_index(session, id, name)));
+  return shared<const buffer>(
+      new const buffer(foreign(policy) ? build_foreign_index(session, id, name, policy, extension_limit)
+                                       : build_index(session, id, name, extension_limit)));
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
@@ -29870,8 +35256,8 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
   return names;
 }
 
-PENSTOCK_INLINE open_indexes::open_indexes(std::shared_ptr<const known_shards> set)
-    : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used)
+    : set_(std::move(set)), used_(used), slots_(std::make_unique<slots>(set_->signatures.size())) {}
 
 PENSTOCK_INLINE open_indexes::slots::~slots() {
   for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
@@ -29900,9 +35286,29 @@ PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std:
     throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
         .in_file(entry.name);
   }
+  fresh->use(used_);
   const loaded_index* shown = fresh.release();
   slot.store(shown, std::memory_order_release);
+  slots_->missing.fetch_sub(1, std::memory_order_relaxed);
   return shown->tables();
+}
+
+PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
+  constexpr std::size_t at_once = 8;
+  std::vector<std::size_t> missing;
+  for (const position sample : samples) {
+    const std::size_t shard = set_->locate(sample.index).shard;
+    if (slots_->loaded[shard].load(std::memory_order_relaxed) == nullptr &&
+        std::find(missing.begin(), missing.end(), shard) == missing.end())
+      missing.push_back(shard);
+  }
+  if (missing.empty()) return;
+  for_each_in_parallel(missing.size(), std::min(missing.size(), at_once), [&](std::size_t i) {
+    try {
+      (void)get(session, missing[i]);
+    } catch (...) {
+    }
+  });
 }
 
 // The header was in order when the plan was made. If the rest is not, the index is built again.
@@ -29916,7 +35322,7 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
                  to_text(index_state::damaged), ", and index_policy::require allows no other"})
         .in_file(entry.name);
   }
-  std::shared_ptr<const buffer> built = set_->build(session, shard, entry.name);
+  shared<const buffer> built = set_->build(session, shard, entry.name);
   const bool kept = set_->keep(entry.name, *built);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
@@ -29961,11 +35367,11 @@ struct sample_cursor {
 /// What one worker keeps for reading through a session that copies.
 ///
 /// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
-/// that lie together;
-/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
-/// members are read where they are wanted.
+/// that are used and lie together, with up to 8 KiB between them that are not; where samples follow each
+/// other, the window grows, so that small samples cost a memcpy each. Larger members are read where they are
+/// wanted. What was fetched ahead is taken from there.
 template <storage_session Session>
-class copying_worker {
+class copying_worker : public fetch_link<Session> {
  public:
   static constexpr bool views = false;
   sample_cursor at;
@@ -29980,6 +35386,10 @@ class copying_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
     at.touched = offset;
+    if (const bytes_view there = this->find(*session_, at.shard, offset, into.size()); !there.empty()) {
+      std::memcpy(into.data(), there.data(), into.size());
+      return;
+    }
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -29996,6 +35406,7 @@ class copying_worker {
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
+    if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
       if (size >= direct || !uses_window())
         if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
@@ -30022,6 +35433,8 @@ class copying_worker {
   static constexpr std::uint64_t direct = 32_KiB;
   static constexpr std::uint64_t first_ahead = 16_KiB;
   static constexpr std::uint64_t most_ahead = 256_KiB;
+  // so much that is not used is read along rather than left out by another call
+  static constexpr std::uint64_t most_between = 8_KiB;
 
   struct spare {
     buffer bytes;
@@ -30050,23 +35463,29 @@ class copying_worker {
   [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
 
   // The small members that one read shall bring with this one: of its sample, and where samples are read in
-  // order also of those that follow.
+  // order also of those that follow. What is not used is read only where little of it lies between.
   [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
     const shard_index& tables = *at.tables;
     span_of_members span{member, member};
-    while (span.first > at.first && small(span.first - 1) &&
-           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
-      --span.first;
+    for (std::uint32_t m = member;
+         m > at.first && small(m - 1) && tables.end(member) - tables.offset(m - 1) <= most_ahead;) {
+      if (!tables.uses(--m)) continue;
+      if (span.first - m != 1 && tables.offset(span.first) - tables.end(m) > most_between) break;
+      span.first = m;
     }
     const std::uint64_t begin = tables.offset(span.first);
-    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
-      ++span.last;
+    std::uint32_t seen = member;
+    const auto extend = [&](std::uint32_t end, std::uint64_t most) {
+      while (seen + 1 < end && small(seen + 1) && tables.end(seen + 1) - begin <= most) {
+        if (!tables.uses(++seen)) continue;
+        if (seen - span.last != 1 && tables.offset(seen) - tables.end(span.last) > most_between) return false;
+        span.last = seen;
+      }
+      return seen + 1 == end;
+    };
+    const bool whole = extend(at.end, most_ahead);
     ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
-    if (ahead_ != 0 && span.last + 1 == at.end) {
-      const auto members = static_cast<std::uint32_t>(tables.header().members);
-      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
-        ++span.last;
-    }
+    if (ahead_ != 0 && whole) extend(static_cast<std::uint32_t>(tables.header().members), ahead_);
     return span;
   }
 
@@ -30207,6 +35626,12 @@ struct webdataset_options {
   index_policy index = index_policy::keep;
   /// Threads that build missing indexes; 0 is one for each processor.
   std::size_t threads = 0;
+  /// Refuses shards without the two zero blocks that end an archive: one that was cut off between two members
+  /// cannot be told from one whose writer left them out. `manifest().unended()` counts them.
+  bool require_end = false;
+  /// The largest extension header (of long names, and what other programs keep of a file) that is read to
+  /// build an index; what it says must also be there, so that no more than the shard's size is ever used.
+  std::uint64_t extension_limit = 1_MiB;
 };
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
@@ -30220,8 +35645,9 @@ struct webdataset_options {
 /// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
-/// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
-/// names is not read.
+/// members by their lower-cased extensions; bytes are read when a stage asks for them. Where `fields<...>` or
+/// `decode<field<...>...>` stands first, the members that it does not name are neither asked for ahead nor
+/// read, but for up to 8 KiB of them between two that come with one read.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once
 /// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
 /// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
@@ -30232,11 +35658,13 @@ struct webdataset_options {
 /// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see `file`
 /// and `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive
 /// or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
-/// An archive may end without its zero blocks; cut off within a block it is no whole one.
+/// An archive may end without its zero blocks, unless `require_end` is set; cut off within a block it is no
+/// whole one. errc::limit for an extension header above `extension_limit`.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
 /// last of several extension headers counts, an empty pax value takes back what was said; and of extensions
-/// ASCII letters are lower-cased, others are not. Sparse files are refused.
+/// ASCII letters are lower-cased, others are not. Sparse files of GNU tar are refused; a body with
+/// SUN.holesdata is taken as it is.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {
@@ -30251,6 +35679,7 @@ class webdataset {
   class reader {
    public:
     using worker = typename detail::tar::worker_for<session_type>::type;
+    static constexpr bool has_latency = latent_session<session_type>;
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -30271,22 +35700,28 @@ class webdataset {
     }
     /// The shard of a sample.
     [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-    /// Says that all members of a sample will be read soon.
-    void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
-    /// The same for consecutive samples, as one request for each shard.
-    void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
-      try {
-        while (count != 0) {
-          const manifest::place place = set_->locate(index);
-          const auto& tables = indexes_.get(session_, place.shard);
-          const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-          const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
-          const std::uint64_t end = tables.end(tables.end_member(place.sample + here - 1) - 1);
-          session_.will_need(static_cast<object_id>(place.shard), begin, end - begin);
-          index += here;
-          count -= here;
-        }
-      } catch (...) {  // the read itself will say what is wrong
+    /// Loads the indexes of the samples' shards that are not there yet, several at once.
+    void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
+    /// Whether all of them are there.
+    [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
+    /// The ranges of the members of a sample that are used: one for each run of them.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      ranges(index, 1, sink);
+    }
+    /// Those of consecutive samples.
+    template <class Sink>
+    void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+      while (count != 0) {
+        const manifest::place place = set_->locate(index);
+        const auto& tables = indexes_.get(session_, place.shard);
+        const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
+        tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
+                            [&](std::uint64_t begin, std::uint64_t end) {
+                              sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
+                            });
+        index += here;
+        count -= here;
       }
     }
     /// The mean payload of a sample.
@@ -30296,8 +35731,8 @@ class webdataset {
 
    private:
     friend class webdataset;
-    explicit reader(std::shared_ptr<const shard_set> set)
-        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
+    reader(shared<const shard_set> set, const projection& used)
+        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used) {}
 
     void move_to(worker& w, std::uint64_t index) const {
       auto& at = w.at;
@@ -30321,7 +35756,7 @@ class webdataset {
       w.begin(session_, in_order);
     }
 
-    std::shared_ptr<const shard_set> set_;
+    shared<const shard_set> set_;
     mutable session_type session_;  // sessions may be used from many threads
     detail::tar::open_indexes indexes_;
   };
@@ -30329,7 +35764,9 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
+      : set_(new const shard_set(std::move(where), options.index, options.threads, options.extension_limit)) {
+    if (options.require_end) set_->check_ends();
+  }
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -30346,10 +35783,12 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, known)) {}
+      : set_(new const shard_set(std::move(where), options.index, known, options.extension_limit)) {
+    if (options.require_end) set_->check_ends();
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return set_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
@@ -30362,10 +35801,11 @@ class webdataset {
     else
       return set_->describe({});
   }
-  [[nodiscard]] reader open() const { return reader(set_); }
+  /// The reader; of members that are not used it asks for no bytes ahead, and reads as few as it can.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
-  std::shared_ptr<const shard_set> set_;
+  shared<const shard_set> set_;
 };
 
 template <storage Storage>
@@ -30564,11 +36004,13 @@ namespace detail::tar {
 
 /// The shards of a plan that are read forward.
 struct stream_shards {
-  stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular, std::string_view source);
+  stream_shards(std::vector<std::string> given, std::uint64_t most, std::uint64_t longest_extension,
+                bool regular, std::string_view source);
 
   std::vector<std::string> names;
   std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
   std::uint64_t limit;                  // bytes in a sample
+  std::uint64_t extension_limit;        // bytes in an extension header
   bool files;                           // whether they must not be pipes
   std::string_view source_name;
 
@@ -30580,8 +36022,8 @@ struct stream_shards {
 /// Reads the samples of shards one after another. Stays where it is: the walk refers to the input.
 class stream_reader {
  public:
-  stream_reader(std::shared_ptr<stream_shards> set, unpacker_calls unpack)
-      : set_(std::move(set)), input_(unpack) {}
+  stream_reader(shared<stream_shards> set, unpacker_calls unpack)
+      : set_(std::move(set)), input_(unpack), walk_(walk_input::of(input_), set_->extension_limit) {}
   stream_reader(const stream_reader&) = delete;
   stream_reader& operator=(const stream_reader&) = delete;
 
@@ -30600,11 +36042,11 @@ class stream_reader {
   /// False at the end of the shard.
   bool read_sample(stream_sample& e, const std::string& url);
 
-  std::shared_ptr<stream_shards> set_;
+  shared<stream_shards> set_;
   std::size_t shard_ = 0;
   std::uint64_t given_ = 0;  // samples of the shard at hand
   shard_stream input_;
-  member_walk walk_{walk_input::of(input_)};
+  member_walk walk_;
   member found_;
   split_path parts_;  // of the member that was found, and is not taken yet
   bool open_ = false;
@@ -30620,9 +36062,15 @@ class stream_reader {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular,
+PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most,
+                                             std::uint64_t longest_extension, bool regular,
                                              std::string_view source)
-    : names(std::move(given)), used(names.size()), limit(most), files(regular), source_name(source) {
+    : names(std::move(given)),
+      used(names.size()),
+      limit(most),
+      extension_limit(longest_extension),
+      files(regular),
+      source_name(source) {
   if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
 }
 
@@ -30733,6 +36181,9 @@ namespace penstock::inline v0_1 {
 struct webdataset_stream_options {
   /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
   std::uint64_t limit = 1_GiB;
+  /// The largest extension header that is read: of long names, and what other programs keep of a file. It is
+  /// held in memory whole.
+  std::uint64_t extension_limit = 1_MiB;
 };
 
 /// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
@@ -30765,29 +36216,28 @@ class basic_webdataset_stream {
 
     // Stays where it is when the reader is moved.
     struct state {
-      explicit state(std::shared_ptr<detail::tar::stream_shards> set)
-          : samples(std::move(set), unpack.calls()) {}
+      explicit state(shared<detail::tar::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
       detail::tar::unpackers<Unpack...> unpack;
       detail::tar::stream_reader samples;
     };
 
-    explicit reader(std::shared_ptr<detail::tar::stream_shards> set)
+    explicit reader(shared<detail::tar::stream_shards> set)
         : state_(std::make_unique<state>(std::move(set))) {}
 
     std::unique_ptr<state> state_;
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit, Files,
-                                                          source_name)) {}
+      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
+                                                          options.extension_limit, Files, source_name)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Of the shards' names without their folders: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader open() const { return reader(set_); }
+  [[nodiscard]] reader connect() const { return reader(set_); }
 
  private:
-  std::shared_ptr<detail::tar::stream_shards> set_;
+  shared<detail::tar::stream_shards> set_;
 };
 
 /// What `webdataset_stream` makes.
@@ -30820,7 +36270,8 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
 /// errc::argument for a shard that is packed in a way of which there is no unpacker, and for a pipe given to
 /// `webdataset_stream`, with what to write;
-/// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
+/// errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension header above
+/// `extension_limit`; errc::checksum; errc::state for a pipe
 /// that was read before.
 /// Source: webdataset, tariterators.py.
 template <unpacker... Unpack, detail::tar::pattern_text Text>
@@ -30947,6 +36398,10 @@ struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fiel
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+  /// What is used of each element where this is used of the record.
+  static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
+    return {(void(sizeof(Elements)), used)...};
+  }
 
  private:
   template <class Made, class Done>
@@ -30964,6 +36419,9 @@ struct zipped_record<pack<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
   static constexpr made join(const Elements&... elements) { return made(elements...); }
+  static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
+    return {(used.uses(Names::value) ? projection() : projection::none())...};
+  }
 };
 
 }  // namespace detail
@@ -30979,16 +36437,20 @@ class zip_source {
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
   static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool varies_by_epoch = plans_type::varies;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 
   class reader {
     using inner = typename plans_type::readers;
 
    public:
+    static constexpr bool takes_fetched = plans_type::fetch;
+    static constexpr bool has_latency = plans_type::latent;
     using worker = typename inner::worker;
     using scout = typename inner::scout;
 
-    explicit reader(const plans_type& plans) : readers_(new const inner(plans, source_name)) {}
+    reader(const plans_type& plans, const projection& used)
+        : readers_(new const inner(plans, source_name, joint::used_of_each(used))) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -31001,10 +36463,11 @@ class zip_source {
     {
       return readers_->url(0, p);
     }
-    void will_need(position p, scout& s) const
+    /// Those of all sources.
+    template <class Sink>
       requires(plans_type::wants_hints)
-    {
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->will_need(k, p, s);
+    void ranges(position p, scout& s, Sink&& sink) const {
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
@@ -31019,13 +36482,14 @@ class zip_source {
       if constexpr (I == sizeof...(Plans)) {
         sink(joint::join(values...));
       } else {
+        detail::at<I>(w).fetched = w.fetched;
         readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
           from_source<I + 1>(p, w, sink, values..., value);
         });
       }
     }
 
-    std::shared_ptr<const inner> readers_;
+    shared<const inner> readers_;
   };
 
   zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
@@ -31038,18 +36502,22 @@ class zip_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has some and is not cut.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  [[nodiscard]] reader open() const { return reader(plans_); }
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(plans_, used); }
 
  private:
   plans_type plans_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 namespace detail {
@@ -31160,7 +36628,8 @@ struct replace_on_forward {
 /// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
 namespace penstock::inline v0_1::bad_samples {
 
-/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1.
+/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1. Behind
+/// `batch_by` that of an equal share of the epoch.
 struct fraction {
   double value;
   explicit fraction(double part);
@@ -31368,6 +36837,37 @@ struct not_batchable {
   }
 };
 
+struct eight_lengths {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch puts one more length in front of an array, and this one has eight, which "
+                  "is the most there can be; give it fewer in a map(f) before batch");
+  }
+};
+struct channels_first_of_other {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: channels_first is for arrays of (height, width, channels), and a field that it is "
+        "given for has another number of lengths; write collate<\"image\">(channels_first) for the "
+        "field that has them");
+  }
+};
+struct pitched_scalar {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: pitched lays out the rows of arrays, and a field that it is given for is a single "
+        "value; write collate<\"image\">(pitched<64>) for the field that has rows");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
@@ -31401,11 +36901,69 @@ constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
       "penstock: this is no option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged or pad_to_longest, or collate<\"name\">(...) for one field");
-  static_assert(!repeats_an_option<Options...>,
-                "penstock: batch takes one tail policy and one of stack, ragged and pad_to_longest; write "
-                "collate<\"name\">(...) for fields that differ");
+      "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
+  static_assert(
+      !repeats_an_option<Options...>,
+      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, channels_first "
+      "and pitched; write collate<\"name\">(...) for fields that differ");
 }
+
+/// What the stages that cut batches have in common: how fields are collated, and the mistakes of that.
+template <class... Policies>
+struct collating {
+  /// The collate policy of a field.
+  template <class Name>
+  using policy = typename policy_for<Name, Policies...>::type;
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && is_right<decltype(diagnose_element<element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<element>();
+  }
+
+ private:
+  template <class Name, class V>
+  static consteval auto diagnose_field() {
+    constexpr shape_class shape = shape_class_of<V>;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && stacks<policy<Name>>)
+      return mistakes::discovered_without_collate{};
+    else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
+      return mistakes::eight_lengths{};
+    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
+      return mistakes::pitched_scalar{};
+    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
+      return mistakes::channels_first_of_other{};
+    else
+      return mistakes::none{};
+  }
+  template <class V>
+  static consteval auto diagnose_element() {
+    return diagnose_field<void, V>();
+  }
+  template <any_record R>
+  static consteval auto diagnose_element() {
+    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
+  }
+  template <class R, std::size_t... Is>
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return typename first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+                                                          std::tuple_element_t<Is, R>>())...>::type{};
+  }
+};
 
 }  // namespace detail
 
@@ -31413,8 +36971,12 @@ constexpr void check_batch_options() {
 /// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
-/// single fields.
+/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`, `channels_first`,
+/// `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+///
+/// `channels_first` turns pictures of (height, width, channels) on their way to the slot: the column is
+/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row begins at a multiple of
+/// so many bytes, and the field is a `strided_view`; gaps are zero, and go to a device with the rest.
 ///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
@@ -31436,7 +36998,7 @@ constexpr void check_batch_options() {
 ///                 batch(64, collate<"txt">(ragged));
 ///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
 template <class... Policies>
-struct batch_stage {
+struct batch_stage : detail::collating<Policies...> {
   using penstock_part = batch_tag;
   static constexpr std::string_view stage_name = "batch";
 
@@ -31453,58 +37015,10 @@ struct batch_stage {
     return (global_size(ranks) - rank - 1) / ranks + 1;
   }
 
-  /// The collate policy of a field.
-  template <class Name>
-  using policy = typename detail::policy_for<Name, Policies...>::type;
-
   [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("batch", at_end);
-  }
-
-  template <class Context>
-  static consteval auto diagnose() {
-    using element = std::remove_cvref_t<typename Context::element>;
-    constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
-    if constexpr (Context::facts.copied)
-      return mistakes::batch_after_copy{};
-    else if constexpr (Context::facts.batched)
-      return mistakes::two_batches{};
-    else if constexpr (any_record<element> && !fields_found)
-      return mistakes::no_such_field{};
-    else if constexpr (!fields_found && detail::is_right<decltype(diagnose_element<element>())>)
-      return mistakes::no_such_field{};
-    else
-      return diagnose_element<element>();
-  }
-
- private:
-  template <class Name, class V>
-  static consteval auto diagnose_field() {
-    constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
-      return mistakes::open_sample_in_batch{};
-    else if constexpr (shape == shape_class::none)
-      return mistakes::not_batchable{};
-    else if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
-      return mistakes::discovered_without_collate{};
-    else
-      return mistakes::none{};
-  }
-  template <class V>
-  static consteval auto diagnose_element() {
-    return diagnose_field<void, V>();
-  }
-  template <any_record R>
-  static consteval auto diagnose_element() {
-    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
-  }
-  template <class R, std::size_t... Is>
-  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return
-        typename detail::first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
-                                                               std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 
@@ -31521,7 +37035,7 @@ struct batch_builder {
   [[nodiscard]] auto with(Policy) const {
     return batch_builder<Policies..., Policy>{size, at_end, global};
   }
-  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end, global}; }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
 };
 
 template <class Builder>
@@ -31536,16 +37050,17 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 }  // namespace detail
 
 template <class... Options>
-[[nodiscard]] auto batch(std::uint64_t size, Options... options) {
+[[nodiscard]] auto batch(any_count size, Options... options) {
   detail::check_batch_options<Options...>();
-  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size, "batch")}, options...);
+  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size.of("batch"), "batch")},
+                             options...);
 }
 
 /// A batch of `size` samples over all ranks, with the options of `batch`.
 template <class... Options>
-[[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
+[[nodiscard]] auto global_batch(any_count size, Options... options) {
   detail::check_batch_options<Options...>();
-  const std::uint64_t checked = detail::checked_batch_size(size, "global_batch");
+  const std::uint64_t checked = detail::checked_batch_size(size.of("global_batch"), "global_batch");
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
@@ -31578,6 +37093,198 @@ PENSTOCK_INLINE std::uint64_t checked_batch_size(std::uint64_t size, std::string
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/stage/batch_by.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct batch_by_without_positions {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: batch_by cuts an epoch before samples are read, and behind filter, unbatch, "
+        "shuffle_buffer or a source that is read forward nobody knows which come; choose samples with "
+        "subset and mix them with shuffle, or write batch(n)");
+  }
+};
+
+struct batch_by_without_numbers {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: batch_by asks what samples cost by their numbers, and those of mix, or of sources with "
+        "orders that were joined, have other numbers in other epochs; write batch(n)");
+  }
+};
+
+}  // namespace mistakes
+
+/// Cuts the sequence into batches of as many samples as a rule says, and collates each field as `batch` does.
+/// Made by `batch_by(cost, limit, options...)`, or by `batch_by(rule, options...)` for a `cut_rule` of yours.
+///
+/// `batch_by(cost, limit)`: going through an epoch in its order, a batch is as long as the costs of its
+/// samples add up to `limit` at most: batches of at most so many tokens or pixels. `cost` is a function of
+/// the number of a sample in the source, callable when const by any thread, or values as `subset` takes them:
+/// a `derived_index`, a `sample_list`. A cost is an unsigned number.
+///
+/// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
+/// r + 2 W, ..., so a global step is the next W batches. No batch is above the limit, and all ranks have the
+/// same number of steps. If the last step has fewer batches than ranks, `tail::keep` gives the other ranks an
+/// empty batch, and `tail::drop` leaves the step out. You can resume on another number of ranks if one of
+/// their steps starts at the sample where the state stands; otherwise the state is refused. So `elastic`
+/// means here that the batches stay the same: fewer ranks take them in more steps. The lanes of a shuffle do
+/// not decide which rank gets which batch.
+///
+/// Where batches begin is found by one pass over the positions of an epoch, which calls `cost` once for each
+/// and reads no sample: when the run first needs a batch of that epoch, in the thread that asks; a stop of
+/// the run ends it. Opening a run also asks what 64 samples cost, for the size of its pieces. 8 bytes a
+/// batch; the sample path is that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`,
+/// `repeat` and `steps(n)` cannot stand behind it.
+/// Kind: batch. Keeps all five guarantees. What `cost` does cannot be seen; a state also says how many
+/// samples it stands after, and is refused if no step starts there.
+/// Bad samples: one that `bad_samples::replace` puts in may cost more than the one that it stands for, so
+/// that a batch may then be above the limit. A `bad_samples::fraction` is one of an equal share of the epoch,
+/// positions divided by ranks, however many samples a rank gets.
+/// Options: those of `batch`, but `tail::pad`. Throws `error(errc::argument)` for a limit of 0, or of 2^63
+/// and more, which a negative number becomes, for an epoch of 2^40 positions and more, and for a sample that
+/// costs more than the limit: when the plan is opened, or, where it is in a later epoch alone, in place of
+/// the step that it belongs to. What `cost` throws is thrown there too, with the sample's position and number
+/// where it is an `error`; it is not called again for that epoch.
+///
+///     auto texts = samples | decode<field<"txt", text>>;
+///     auto length = derive(
+///         texts, "length", [](const auto& s) { return std::uint64_t{get<"txt">(s).size()}; }, "derived");
+///     auto loader = texts | shuffle(7) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
+template <class Rule, class... Policies>
+struct batch_by_stage : detail::collating<Policies...> {
+  using penstock_part = batch_tag;
+  static constexpr std::string_view stage_name = "batch_by";
+  static constexpr bool uneven_steps = true;
+
+  Rule rule;
+
+  /// The cut of a plan with these orders.
+  template <class Orders>
+    requires cut_rule<Rule, Orders>
+  [[nodiscard]] auto cut_of(const Orders& orders, const cut_input& in) const {
+    return rule.make(orders, in);
+  }
+  [[nodiscard]] std::string describe() const { return rule.describe(); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name);
+    rule.fingerprint(h);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.decided || Context::facts.forward || Context::facts.cursor)
+      return mistakes::batch_by_without_positions{};
+    else if constexpr (Context::facts.renumbers)
+      return mistakes::batch_by_without_numbers{};
+    else
+      return detail::collating<Policies...>::template diagnose<Context>();
+  }
+};
+
+namespace detail {
+
+/// The type of what a cost is given as says what it costs.
+template <class Cost>
+consteval bool gives_costs() {
+  if constexpr (sample_values<Cost>)
+    return std::unsigned_integral<typename Cost::value_type>;
+  else if constexpr (std::invocable<const Cost&, std::uint64_t>)
+    return std::unsigned_integral<std::remove_cvref_t<std::invoke_result_t<const Cost&, std::uint64_t>>>;
+  else
+    return false;
+}
+
+/// The first of these can be a limit.
+template <class...>
+inline constexpr bool begins_with_limit = false;
+template <class First, class... Rest>
+inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<First, std::uint64_t>;
+
+/// A tail policy can be given to a rule.
+template <class Rule>
+concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
+
+void check_batch_by_tail(tail at_end);
+
+/// The options behind a rule: the tail policy goes to it.
+template <class Rule, class... Policies>
+struct batch_by_builder {
+  Rule rule;
+
+  [[nodiscard]] auto with([[maybe_unused]] tail t) const {
+    batch_by_builder made = *this;
+    if constexpr (rule_with_tail<Rule>) {  // else `batch_by` has said what is wrong
+      check_batch_by_tail(t);
+      made.rule.at_end = t;
+    }
+    return made;
+  }
+  template <class Policy>
+    requires(!std::same_as<Policy, tail>)
+  [[nodiscard]] auto with(Policy) const {
+    return batch_by_builder<Rule, Policies..., Policy>{rule};
+  }
+  [[nodiscard]] auto done() const { return batch_by_stage<Rule, Policies...>{{}, rule}; }
+};
+
+}  // namespace detail
+
+/// Cuts batches by the costs of samples; see `batch_by_stage`.
+template <class Cost, class... Options>
+[[nodiscard]] auto batch_by(Cost cost, any_count limit, Options... options) {
+  static_assert(
+      detail::gives_costs<Cost>(),
+      "penstock: batch_by's cost is a function that can be called when const with the number of a sample, "
+      "a std::uint64_t, or values for every sample, and gives an unsigned number");
+  detail::check_batch_options<Options...>();
+  return detail::build_batch(
+      detail::batch_by_builder<cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
+}
+/// Cuts batches by a rule of yours; see `cut_rule`. Its tail is its own matter.
+template <cut_rule<order_chain<>> Rule, class... Policies>
+[[nodiscard]] auto batch_by(Rule rule, Policies... policies) {
+  static_assert(
+      detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
+      "penstock: this rule has no tail; it says itself what becomes of the last step, or has a member "
+      "at_end of type tail that batch_by sets");
+  detail::check_batch_options<Policies...>();
+  return detail::build_batch(detail::batch_by_builder<Rule>{std::move(rule)}, policies...);
+}
+/// A mistake, which gets a sentence.
+template <class First, class... Rest>
+  requires(!cut_rule<First, order_chain<>> && !detail::begins_with_limit<Rest...>)
+[[nodiscard]] auto batch_by(First, Rest...) {
+  static_assert(never<First>,
+                "penstock: write batch_by(cost, limit), with a limit for the sum of the costs of a batch, or "
+                "batch_by(rule) with a cut_rule; for batches of n samples write batch(n)");
+  return batch(1);  // so that nothing else is said
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch_by.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void detail::check_batch_by_tail(tail at_end) {
+  if (at_end == tail::pad)
+    throw error(errc::argument,
+                "batch_by has no usual number of samples to pad to; give it tail::keep or tail::drop")
+        .in_stage("batch_by");
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/decode.hpp
 
@@ -31635,6 +37342,24 @@ template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
   using codec_type = C;
+};
+
+/// `name: codec`, or the codec alone.
+template <class C, class Name = typename field_codec<C>::name_type>
+struct codec_words {
+  static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
+  static constexpr auto text = [] {
+    std::array<char, Name::value.size() + 2 + codec.size()> made{};
+    auto end = std::ranges::copy(Name::value, made.begin()).out;
+    end = std::ranges::copy(std::string_view(": "), end).out;
+    std::ranges::copy(codec, end);
+    return made;
+  }();
+  static constexpr std::string_view value{text.data(), text.size()};
+};
+template <class C>
+struct codec_words<C, void> {
+  static constexpr std::string_view value = C::codec_name;
 };
 
 /// Runs a codec and says in an error which one it was.
@@ -31732,18 +37457,18 @@ struct decode_stage {
   }
 
   [[nodiscard]] std::string describe() const {
-    std::string text = "decode<";
-    std::size_t i = 0;
-    const auto one = [&]<class C>(std::type_identity<C>) {
-      text += i++ == 0 ? "" : ", ";
-      if constexpr (!std::is_void_v<typename detail::field_codec<C>::name_type>)
-        text += std::string(detail::field_codec<C>::name_type::value) + ": ";
-      text += detail::field_codec<C>::codec_type::codec_name;
-    };
-    (one(std::type_identity<Codecs>{}), ...);
-    return text + ">";
+    return detail::list_text("decode<", {detail::codec_words<Codecs>::value...}, ", ", ">");
   }
 
+  /// Of an open sample the members named; where they are chosen by extension, or others pass, everything.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (open_sample<Element> && by_name)
+      return projection(std::span<const std::string_view>(
+          detail::listed_names<typename detail::field_codec<Codecs>::name_type...>));
+    else
+      return {};
+  }
   template <class Context>
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
@@ -31959,6 +37684,22 @@ constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
 template <member_name M>
 using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
 
+/// All alternatives of all members, each as a name.
+template <member_name... Names>
+inline constexpr auto alternatives = [] {
+  std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
+  std::size_t n = 0;
+  for (const std::string_view all : {Names.view()...}) {
+    std::size_t begin = 0;  // GCC's sanitizer lets no find() be constant here
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      if (i != all.size() && all[i] != ';') continue;
+      each[n++] = all.substr(begin, i - begin);
+      begin = i + 1;
+    }
+  }
+  return each;
+}();
+
 /// The place of the first alternative that the sample has, or its size.
 template <open_sample S>
 std::size_t find_member(const S& sample, std::string_view alternatives) {
@@ -32012,10 +37753,16 @@ struct fields_stage {
     }
   }
   [[nodiscard]] std::string describe() const {
-    std::string text = "fields<";
-    std::size_t i = 0;
-    ((text.append(i++ == 0 ? "" : ", ").append("\"").append(Names.view()).append("\"")), ...);
-    return text + ">";
+    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
+  }
+  /// The members named, with all their alternatives; of a record the fields.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (any_record<Element>)
+      return projection(
+          std::span<const std::string_view>(detail::listed_names<detail::member_name_type<Names>...>));
+    else
+      return projection(std::span<const std::string_view>(detail::alternatives<Names...>));
   }
   template <class Context>
   static consteval auto diagnose() {
@@ -32064,6 +37811,17 @@ struct mutable_function {
                   "remove `mutable` and take random numbers from an rng& second parameter");
   }
 };
+/// Shows in a compiler's message what the function gets, and what it wants.
+template <class Gets, class Wants>
+struct wrong_type {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage's function cannot be called with the element that reaches it: "
+                  "it gets Gets and wants Wants, the two types of wrong_type<Gets, Wants> beside this line");
+  }
+};
 struct returns_nothing {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -32100,13 +37858,42 @@ template <class F, class V>
 concept random_function =
     !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
+/// The first parameter of a function that is no template, and has no other overloads.
+template <class F>
+struct parameter_of {};
+template <class R, class First, class... Rest>
+struct parameter_of<R (*)(First, Rest...)> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const noexcept> {
+  using type = First;
+};
+template <class F>
+  requires requires { &F::operator(); }
+struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
+
+template <class F, class V>
+struct wrong_call {
+  using type = mistakes::wrong_argument;
+};
+template <class F, class V>
+  requires requires { typename parameter_of<F>::type; }
+struct wrong_call<F, V> {
+  using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
+};
+
 /// What a function gives for an element, or why it cannot be called with it.
 template <class F, class V>
 struct function_check {
   using argument = argument_of<F, V>;
   using result = void;
   using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
-                                   mistakes::mutable_function, mistakes::wrong_argument>;
+                                   mistakes::mutable_function, typename wrong_call<F, V>::type>;
 };
 template <class F, class V>
   requires std::invocable<const F&, argument_of<F, V>>
@@ -32311,6 +38098,183 @@ template <class F>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/stage/map_batch.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct map_batch_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch works on the columns of a batch; write batch(n) before it, or map(f) "
+                  "for single samples");
+  }
+};
+struct map_batch_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch after pin_and_copy, where batches have left the host; write "
+                  "batch(n) | map_batch(f) | pin_and_copy");
+  }
+};
+struct wrong_argument_of_map_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch's function cannot be called with the columns of a batch; write it "
+                  "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
+                  "columns.values() where samples are no records");
+  }
+};
+struct returns_no_columns {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch's function returns what cannot be columns of a batch; return nothing "
+                  "where it changes values in place, else an array of numbers or a record of such: a "
+                  "vector, a std::array, a span, a tensor_view or an array expression");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class F, class Views>
+concept random_batch_function =
+    !std::invocable<const F&, batch_columns<Views>&> && std::invocable<const F&, batch_columns<Views>&, rng&>;
+
+/// What a function gives for the columns of a batch, or why it cannot be called with them.
+template <class F, class Views>
+struct batch_function_check {
+  using result = void;
+  using wrong = std::conditional_t<std::invocable<F&, batch_columns<Views>&> ||
+                                       std::invocable<F&, batch_columns<Views>&, rng&>,
+                                   mistakes::mutable_function, mistakes::wrong_argument_of_map_batch>;
+};
+template <class F, class Views>
+  requires std::invocable<const F&, batch_columns<Views>&>
+struct batch_function_check<F, Views> {
+  using result = std::invoke_result_t<const F&, batch_columns<Views>&>;
+  using wrong = mistakes::none;
+};
+template <class F, class Views>
+  requires random_batch_function<F, Views>
+struct batch_function_check<F, Views> {
+  using result = std::invoke_result_t<const F&, batch_columns<Views>&, rng&>;
+  using wrong = mistakes::none;
+};
+
+}  // namespace detail
+
+/// Changes the values of each batch in place, or makes new columns of them. Made by `map_batch(f)`.
+///
+/// Stands behind `batch` and before `pin_and_copy`. Several stand one after another, and each gets what the
+/// one before it left. Keeps all five guarantees and changes no position. As with `map`, a state does not
+/// remember which function it was.
+///
+/// `f(columns)` or `f(columns, rng&)` must be callable when const: one object serves all workers at once.
+/// `batch_columns` says what it gets.
+/// A function that returns nothing has changed values in place. Nothing is allocated or copied.
+/// What another function returns takes the place of all columns: a list of numbers (vector, std::array,
+/// span), an array with a `shape()` (`tensor_view`, `whole_tensor`, array expression), or a record of such.
+/// The first length need not be the size of the batch.
+/// It is copied once, to the memory that the device reads; an array expression writes itself there.
+/// `get<"name">(batch)`, or `batch.values()`, is then a span of the list or a `tensor_view` of the array.
+/// A view that is returned must outlive the call; one of the given columns does.
+///
+/// The generator is keyed by seed, epoch, step (`columns.step()`) and rank, and by the number of this stage
+/// among the random ones behind `batch`, or by `key("...")`. It draws the same with any number of workers and
+/// after a restore.
+///
+/// Runs in the worker that has completed the batch. Behind `filter` and `unbatch` and over a forward source
+/// the consumer completes batches, and calls it. A block is one batch then, however small.
+/// It is called neither for a batch that holds a failed sample, nor for one without slots: new columns of
+/// that are empty.
+///
+/// Throws what f throws, when its batch is asked for, after all batches before it. An `error` gets the
+/// batch's first position, and the name of this stage.
+///
+///     const auto pixels = [](std::uint64_t i) { return std::array<float, 3>{static_cast<float>(i), 1, 2}; };
+///     auto normalised = generated(1000, pixels) | batch(32) | map_batch([](auto& columns) {
+///                         for (float& x : columns.values().flat()) x = (x - 0.5f) / 0.25f;
+///                       });
+///     auto sums = normalised | map_batch([](auto& columns) {
+///                   std::vector<float> made;
+///                   for (std::size_t i = 0; i < columns.size(); ++i) {
+///                     float sum = 0;
+///                     for (const float x : columns.values()[i]) sum += x;
+///                     made.push_back(sum);
+///                   }
+///                   return made;
+///                 });
+template <class F>
+struct map_batch_stage {
+  using penstock_part = batch_map_tag;
+  static constexpr std::string_view stage_name = "map_batch";
+  [[no_unique_address]] F function;
+  key address;
+
+  /// Whether it draws random numbers for such columns.
+  template <class Views>
+  static constexpr bool draws = detail::random_batch_function<F, Views>;
+  /// The same for what it is told of the chain before it.
+  template <class Context>
+  static constexpr bool draws_in = draws<detail::views_in<Context>>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
+  /// What it returns for such columns, without reference.
+  template <class Views>
+  using result = std::remove_cvref_t<typename detail::batch_function_check<F, Views>::result>;
+
+  /// Whether it returns new columns.
+  template <class Views>
+  static constexpr bool returns = !std::is_void_v<result<Views>>;
+  /// What batches have behind this stage, of what they have before it.
+  template <class Context>
+  using columns_after =
+      std::conditional_t<returns<detail::views_in<Context>>,
+                         typename detail::returned_columns<result<detail::views_in<Context>>>::type,
+                         typename Context::columns>;
+
+  /// The stream of the one that is number `number` among the random ones, on a rank.
+  [[nodiscard]] std::uint64_t stream(std::uint64_t number, std::uint64_t rank) const noexcept {
+    constexpr std::uint64_t of_batches = 0x6d61705f62617463u;
+    return mix64(of_batches ^ mix64(address.hash != 0 ? address.hash : number)) ^ mix64(rank);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.copied) {
+      return mistakes::map_batch_after_copy{};
+    } else if constexpr (!Context::facts.batched) {
+      return mistakes::map_batch_without_batch{};
+    } else {
+      using check = detail::batch_function_check<F, detail::views_in<Context>>;
+      if constexpr (!detail::is_right<typename check::wrong>)
+        return typename check::wrong{};
+      else if constexpr (returns<detail::views_in<Context>> &&
+                         !detail::returned_columns<result<detail::views_in<Context>>>::are_columns)
+        return mistakes::returns_no_columns{};
+      else
+        return mistakes::none{};
+    }
+  }
+};
+
+/// Calls `f` with the columns of each batch; see `map_batch_stage`.
+template <class F>
+[[nodiscard]] constexpr auto map_batch(F function, key address = {}) {
+  return map_batch_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/stage/memory.hpp
 
 namespace penstock::inline v0_1 {
@@ -32326,7 +38290,9 @@ struct memory_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
 };
 
-[[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
+[[nodiscard]] constexpr memory_stage memory(any_count value) { return {value.of("memory")}; }
+/// The same with a unit: `memory(512_MiB)`.
+[[nodiscard]] constexpr memory_stage memory(byte_count bytes) { return {bytes}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -32385,19 +38351,36 @@ namespace penstock::inline v0_1 {
 
 /// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many
 /// samples are asked for before their turn (files: `posix_fadvise`); after it, that many batches are
-/// prepared. An annotation: the sequence does not change. More than 2^20 batches are `errc::argument` when
-/// the plan is opened.
+/// prepared. An annotation: the sequence does not change. More than 2^20 batches, 2^32 samples or 2^48 bytes
+/// are `errc::argument` when the plan is opened; bytes that the machine does not give are `errc::io`.
+///
+///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
+///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
+///
+/// Where the storage's bytes have to be waited for, those samples are fetched: read by a thread of their own,
+/// in the order of their use, into memory that workers take them from. Samples that lie together are one
+/// read. Keeps 1.25 times what so many samples take in the mean, 8 to 256 MiB. `prefetch(64_MiB)`, before
+/// `batch`, keeps that many bytes, of as many samples as they are in the mean. A sample of more than a
+/// quarter of the bytes that are kept is read by its worker, in its turn. A storage with latency
+/// (`latent_session`) fetches 256 samples ahead without being asked; `prefetch(0)` says no.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
   static constexpr std::uint64_t most_batches = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;
   std::uint64_t value{};
+  bool in_bytes = false;
 
   void apply(run_options& options, bool after_batch) const;
-  [[nodiscard]] std::string describe() const { return detail::text({"prefetch(", value, ")"}); }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"prefetch(", value, in_bytes ? " bytes)" : ")"});
+  }
 };
 
-[[nodiscard]] constexpr prefetch_stage prefetch(std::uint64_t value) { return {value}; }
+[[nodiscard]] constexpr prefetch_stage prefetch(any_count value) { return {value.of("prefetch"), false}; }
+/// In bytes: `prefetch(64_MiB)`.
+[[nodiscard]] constexpr prefetch_stage prefetch(byte_count bytes) { return {bytes, true}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -32407,9 +38390,28 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void prefetch_stage::apply(run_options& options, bool after_batch) const {
   if (!after_batch) {
-    options.ahead = value;
+    if (in_bytes && value == 0)
+      throw error(errc::argument, "prefetch of 0 bytes has no room for any; write prefetch(0) for none")
+          .in_stage("prefetch");
+    if (value > (in_bytes ? most_bytes : most_samples))
+      throw error(errc::argument,
+                  {describe(), " is negative or absurd: before batch it takes at most ",
+                   in_bytes ? most_bytes : most_samples,
+                   in_bytes ? " bytes; write what the machine can spare, as in prefetch(64_MiB)"
+                            : " samples; write a few hundred, as in prefetch(256), or bytes, as in "
+                              "prefetch(64_MiB)"})
+          .in_stage("prefetch");
+    if (in_bytes)
+      options.ahead_bytes = value;
+    else
+      options.ahead = value;
     return;
   }
+  if (in_bytes)
+    throw error(errc::argument, {"prefetch(", value,
+                                 " bytes) after batch: there it counts batches; write it before batch, or "
+                                 "bound all that a run holds with memory(bytes)"})
+        .in_stage("prefetch");
   if (value > most_batches)
     throw error(errc::argument,
                 {"prefetch(", value, ") after batch holds that many batches; give it at most ", most_batches,
@@ -32538,6 +38540,7 @@ struct lost_by_shuffle_buffer {
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";
+  static constexpr bool varies_by_epoch = true;
   using blame = mistakes::lost_by_shuffle_buffer;
 
   std::uint64_t capacity = 1;
@@ -32569,7 +38572,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, std::uint64_t seed = 0);
 
 }  // namespace penstock::inline v0_1
 
@@ -32577,7 +38580,8 @@ struct shuffle_buffer_stage {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed) {
+PENSTOCK_INLINE shuffle_buffer_stage shuffle_buffer(any_count wanted, std::uint64_t seed) {
+  const std::uint64_t capacity = wanted.of("shuffle_buffer");
   if (capacity == 0)
     throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
         .in_stage("shuffle_buffer");
@@ -32627,7 +38631,7 @@ struct steps_stage {
   }
 };
 
-[[nodiscard]] steps_stage steps(std::uint64_t count);
+[[nodiscard]] steps_stage steps(any_count count);
 
 }  // namespace penstock::inline v0_1
 
@@ -32635,7 +38639,8 @@ struct steps_stage {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE steps_stage steps(std::uint64_t count) {
+PENSTOCK_INLINE steps_stage steps(any_count wanted) {
+  const std::uint64_t count = wanted.of("steps");
   if (count == 0)
     throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
         .in_stage("steps");
@@ -32773,21 +38778,43 @@ struct watchdog_stage {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+[[noreturn, gnu::cold]] void refuse_workers(std::uint64_t threads);
+}  // namespace detail
+
 /// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same
 /// bytes. An annotation: where it stands does not matter, the sequence does not change. Without it: the
-/// processors this process may use, shared by the ranks of the node, less one, at least one.
+/// processors this process may use, shared by the ranks of the node, less one, at least one. More than 2^16
+/// are `errc::argument`.
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";
+  static constexpr unsigned most = 1u << 16;
   unsigned value{};
 
   void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
   [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
 };
 
-[[nodiscard]] constexpr workers_stage workers(unsigned value) { return {value}; }
+[[nodiscard]] constexpr workers_stage workers(any_count value) {
+  const std::uint64_t threads = value.of("workers");
+  if (threads > workers_stage::most) detail::refuse_workers(threads);
+  return {static_cast<unsigned>(threads)};
+}
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/workers.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
+  throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
+                               std::uint64_t{workers_stage::most}})
+      .in_stage("workers");
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/storage/memory_files.hpp
 
@@ -32825,18 +38852,6 @@ class memory_files {
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-    }
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        std::exception_ptr failure;
-        try {
-          read(requests[i].object, requests[i].offset, requests[i].into);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        done(i, failure);
-      }
     }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
@@ -32920,6 +38935,409 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
   grown->owned.push_back(std::move(owner));
   table_ = std::move(grown);
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/simulated_storage_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A range whose reads fail; see `simulated_storage_options`.
+struct simulated_fault {
+  object_id object = 0;
+  std::uint64_t begin = 0;                ///< reads that touch a byte from here
+  std::uint64_t end = ~std::uint64_t{0};  ///< up to here fail
+  std::uint32_t times = ~0u;              ///< so many of them, and later ones do not; ~0u: all
+};
+
+/// How long `simulated_storage` takes, and what fails.
+struct simulated_storage_options {
+  std::chrono::microseconds latency{20'000};  ///< of a read
+  std::chrono::microseconds jitter{0};        ///< a read takes up to so much longer, by its object and offset
+  std::uint64_t seed = 0;                     ///< draws the jitter
+  std::size_t at_once = 0;                    ///< reads that make progress; others wait. 0: any number
+  double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the storage behind
+  std::chrono::microseconds size_latency{0};  ///< of `size` and `signature`
+  std::vector<simulated_fault> faults{};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/delay_line.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What all sessions of one `simulated_storage` count together.
+struct delay_account {
+  explicit delay_account(std::span<const simulated_fault> faults);
+
+  std::atomic<std::uint64_t> reads{0}, bytes{0}, in_flight{0}, most_in_flight{0};
+  fixed_array<std::atomic<std::uint32_t>> faults_left;
+};
+
+/// Makes the calls of a session late. Reads of `read_many` wait in one queue and are done by one thread,
+/// which starts with the first of them.
+class delay_line {
+  using clock = std::chrono::steady_clock;
+  struct pending {
+    waiting_read what;
+    clock::time_point due;
+    std::uint64_t number;  // of reads that are due at once, the first comes first
+  };
+
+ public:
+  /// Refers to the session, to the names and to the options.
+  delay_line(session_view session, std::span<const std::string> names,
+             const simulated_storage_options& options, shared<delay_account> account);
+  delay_line(const delay_line&) = delete;
+  delay_line& operator=(const delay_line&) = delete;
+  ~delay_line();
+
+  [[nodiscard]] std::uint64_t size(object_id id) const;
+  [[nodiscard]] object_signature signature(object_id id) const;
+  void read(object_id id, std::uint64_t offset, mutable_bytes into);
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void cancel() noexcept;
+
+  /// errc::argument for times, rates and ranges that make no sense.
+  static void check(const simulated_storage_options& options);
+
+ private:
+  /// When a read that is asked for at `begin` ends. The caller has the lock.
+  clock::time_point reserve(const read_request& request, clock::time_point begin);
+  void begin_one() noexcept;
+  /// Does a read whose time has come.
+  void perform(const read_request& request);
+  void check_faults(const read_request& request) const;
+  void finish(const waiting_read& one) noexcept;
+  void work() noexcept;
+  static bool later(const pending& a, const pending& b) noexcept {
+    return a.due != b.due ? a.due > b.due : a.number > b.number;
+  }
+
+  session_view session_;
+  std::span<const std::string> names_;
+  const simulated_storage_options& options_;
+  shared<delay_account> account_;
+
+  std::mutex mutex_;
+  std::condition_variable queue_changed_, cancelled_;
+  std::vector<pending> queue_;             // a heap, the earliest first
+  std::vector<clock::time_point> places_;  // a heap of the times at which reads end, the earliest first
+  clock::time_point link_free_{};
+  std::uint64_t cancels_ = 0, begun_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/delay_line.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE delay_account::delay_account(std::span<const simulated_fault> faults)
+    : faults_left(faults.size()) {
+  for (std::size_t i = 0; i < faults.size(); ++i) faults_left[i].store(faults[i].times);
+}
+
+PENSTOCK_INLINE delay_line::delay_line(session_view session, std::span<const std::string> names,
+                                       const simulated_storage_options& options,
+                                       shared<delay_account> account)
+    : session_(session), names_(names), options_(options), account_(std::move(account)) {}
+PENSTOCK_INLINE delay_line::~delay_line() {
+  cancel();
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  queue_changed_.notify_one();
+  thread_.join();
+}
+
+PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options) {
+  constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
+  for (const auto time : {options.latency, options.jitter, options.size_latency}) {
+    if (time < none || time > hour)
+      throw error(errc::argument,
+                  {"a simulated storage takes from 0 us to an hour, not ", time.count(), " us"});
+  }
+  if (options.bytes_per_second != 0 && !(options.bytes_per_second >= 1 && options.bytes_per_second < 1e18))
+    throw error(errc::argument, "a simulated storage gives from 1 to 1e18 bytes per second; 0 is any number");
+  for (const simulated_fault& fault : options.faults) {
+    if (fault.begin >= fault.end)
+      throw error(errc::argument,
+                  {"a simulated fault from ", fault.begin, " to ", fault.end, " has no byte"});
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t delay_line::size(object_id id) const {
+  std::this_thread::sleep_for(options_.size_latency);
+  return session_.size(id);
+}
+PENSTOCK_INLINE object_signature delay_line::signature(object_id id) const {
+  std::this_thread::sleep_for(options_.size_latency);
+  return session_.signature(id);
+}
+
+PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_request& request,
+                                                                  clock::time_point begin) {
+  clock::time_point due = begin;
+  const bool bounded = options_.at_once != 0;
+  if (bounded && places_.size() >= options_.at_once) {
+    std::pop_heap(places_.begin(), places_.end(), std::greater<>());
+    due = std::max(due, places_.back());
+    places_.pop_back();
+  }
+  due += options_.latency;
+  if (options_.jitter.count() > 0) {
+    const std::uint64_t draw = mix64(mix64(options_.seed ^ mix64(request.object)) ^ request.offset);
+    due += std::chrono::microseconds(draw % (static_cast<std::uint64_t>(options_.jitter.count()) + 1));
+  }
+  if (options_.bytes_per_second > 0) {
+    const double seconds = static_cast<double>(request.into.size()) / options_.bytes_per_second;
+    due = std::max(due, link_free_) + std::chrono::duration_cast<clock::duration>(
+                                          std::chrono::duration<double>(std::min(seconds, 3600.0)));
+    link_free_ = due;
+  }
+  if (bounded) {
+    places_.push_back(due);
+    std::push_heap(places_.begin(), places_.end(), std::greater<>());
+  }
+  return due;
+}
+
+PENSTOCK_INLINE void delay_line::begin_one() noexcept {
+  const std::uint64_t now = account_->in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::uint64_t most = account_->most_in_flight.load(std::memory_order_relaxed);
+  while (now > most &&
+         !account_->most_in_flight.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  }
+}
+
+PENSTOCK_INLINE void delay_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  const read_request request{id, offset, into};
+  {
+    std::unique_lock lock(mutex_);
+    clock::time_point due = reserve(request, clock::now());
+    std::uint64_t seen = cancels_;
+    begin_one();
+    while (clock::now() < due) {
+      cancelled_.wait_until(lock, due);
+      if (cancels_ == seen) continue;
+      seen = cancels_;  // the reads before this one are gone
+      due = std::min(due, reserve(request, clock::now()));
+    }
+  }
+  try {
+    perform(request);
+  } catch (...) {
+    account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+    throw;
+  }
+  account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void delay_line::read_many(std::span<const read_request> requests,
+                                           read_listener listener) noexcept {
+  std::size_t begun = 0;
+  std::exception_ptr failed;
+  try {
+    const std::scoped_lock lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+    const clock::time_point now = clock::now();
+    while (begun < requests.size()) {
+      queue_.push_back({{requests[begun], listener}, reserve(requests[begun], now), begun_++});
+      std::push_heap(queue_.begin(), queue_.end(), later);
+      begin_one();
+      ++begun;
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  queue_changed_.notify_one();
+  for (const read_request& request : requests.subspan(begun))
+    listener.done(listener.self, request.tag, failed);
+}
+
+PENSTOCK_INLINE void delay_line::cancel() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (pending& one : queue_) {
+      one.what.stopped = true;
+      one.due = {};
+    }
+    std::make_heap(queue_.begin(), queue_.end(), later);
+    places_.clear();
+    link_free_ = {};
+    ++cancels_;
+  }
+  queue_changed_.notify_one();
+  cancelled_.notify_all();
+}
+
+PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const {
+  for (std::size_t i = 0; i < options_.faults.size(); ++i) {
+    const simulated_fault& fault = options_.faults[i];
+    const bool before = fault.begin > request.offset && fault.begin - request.offset >= request.into.size();
+    if (fault.object != request.object || before || request.offset >= fault.end) continue;
+    if (fault.times != ~0u) {
+      std::atomic<std::uint32_t>& left = account_->faults_left[i];
+      std::uint32_t seen = left.load(std::memory_order_relaxed);
+      while (seen > 0 && !left.compare_exchange_weak(seen, seen - 1, std::memory_order_relaxed)) {
+      }
+      if (seen == 0) continue;
+    }
+    throw error(errc::io, "the read fails, as it was simulated")
+        .in_file(request.object < names_.size() ? names_[request.object] : "")
+        .at_offset(request.offset);
+  }
+}
+
+PENSTOCK_INLINE void delay_line::perform(const read_request& request) {
+  account_->reads.fetch_add(1, std::memory_order_relaxed);
+  check_faults(request);
+  session_.read(request.object, request.offset, request.into);
+  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void delay_line::finish(const waiting_read& one) noexcept {
+  std::exception_ptr failed;
+  if (one.stopped) {
+    failed = read_cancelled(one.request, names_);
+  } else {
+    try {
+      perform(one.request);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+  one.tell(std::move(failed));
+}
+
+PENSTOCK_INLINE void delay_line::work() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (queue_.empty()) {
+      if (ends_) return;
+      queue_changed_.wait(lock);
+    } else if (const clock::time_point due = queue_.front().due; due > clock::now()) {
+      queue_changed_.wait_until(lock, due);  // a copy: the queue may move meanwhile
+    } else {
+      std::pop_heap(queue_.begin(), queue_.end(), later);
+      const waiting_read one = queue_.back().what;
+      queue_.pop_back();
+      lock.unlock();
+      finish(one);
+      lock.lock();
+    }
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/simulated_storage.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A storage that is far away: another storage, whose reads take a given time, come through a link of a given
+/// width and fail where they are told to. So reading ahead, retries and errors can be measured and tested on
+/// any machine.
+///
+///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
+///     const simulated_storage far(shards, {.latency = std::chrono::milliseconds(1), .at_once = 64});
+///     auto session = far.connect();
+///     const std::uint64_t size = session.size(0);
+///     const bool asked_nothing_yet = far.reads() == 0;
+///
+/// In: any storage. The bytes are its bytes. A read of `read_many` is told when its time has come, by one
+/// thread of the session that starts with the first of them; `read` takes its time in the thread that calls
+/// it. The time of a read does not depend on the clock: `latency`, and `jitter` drawn by `seed`, object and
+/// offset; then its wait for others, where `at_once` or `bytes_per_second` bound them.
+/// Errors: those of the storage behind, and errc::io for a read that touches one of `faults`; after its
+/// latency. errc::argument for options that make no sense.
+/// Copies share one account, which counts the reads of all their sessions.
+/// Threads: a session may be used by any number of threads. `cancel` ends what `read_many` began; a thread in
+/// `read` goes on, but does not wait any longer for the reads that were ended. A child after `fork` has no
+/// session.
+template <storage Storage>
+class simulated_storage {
+  struct state {
+    state(const Storage& given, const simulated_storage_options& chosen,
+          shared<detail::delay_account> account)
+        : where(given),
+          options(chosen),
+          session(where.connect()),
+          line(session_view(session), where.names(), options, std::move(account)) {}
+
+    Storage where;
+    simulated_storage_options options;
+    typename Storage::session session;
+    detail::delay_line line;
+  };
+
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+    [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      state_->line.read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      state_->line.read_many(requests, listener);
+    }
+    void cancel() const noexcept { state_->line.cancel(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+   private:
+    friend simulated_storage;
+    explicit session(std::unique_ptr<state> made) : state_(std::move(made)) {}
+
+    std::unique_ptr<state> state_;
+  };
+
+  explicit simulated_storage(Storage where, simulated_storage_options options = {})
+      : where_(std::move(where)), options_(std::move(options)) {
+    detail::delay_line::check(options_);
+    account_.reset(new detail::delay_account(options_.faults));
+  }
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const {
+    return session(std::make_unique<state>(where_, options_, account_));
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string behind;
+    if constexpr (requires { where_.describe(); }) behind = where_.describe() + ", ";
+    return detail::text({"simulated_storage(", behind, options_.latency.count(), " us a read)"});
+  }
+
+  /// How many reads were done, also in vain, and how many bytes came. Reads that were cancelled do not count.
+  [[nodiscard]] std::uint64_t reads() const noexcept { return account_->reads.load(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return account_->bytes.load(); }
+  /// How many reads have begun and not ended, and how many had at most.
+  [[nodiscard]] std::uint64_t in_flight() const noexcept { return account_->in_flight.load(); }
+  [[nodiscard]] std::uint64_t most_in_flight() const noexcept { return account_->most_in_flight.load(); }
+
+ private:
+  Storage where_;
+  simulated_storage_options options_;
+  shared<detail::delay_account> account_;
+};
 
 }  // namespace penstock::inline v0_1
 

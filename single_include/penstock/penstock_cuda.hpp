@@ -144,6 +144,7 @@ struct cuda {
 class cuda::session {
  public:
   static constexpr bool copies = true;
+  static constexpr memory_space space = memory_space::pinned;
 
   /// What one batch in flight keeps: device memory, the event after its copy, and one for each stream that
   /// used it.

@@ -4,6 +4,7 @@
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/core/destination.hpp>
 
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
@@ -77,7 +78,7 @@ TEST_CASE("codec/chain: what is unfinished at the end stays unfinished and outli
   const auto sample = [&] {
     const auto array = ps::chain<moved, ps::npy<float>>{}.decode(file, scratch);
     REQUIRE(array.shape() == ps::extents(3));
-    array.write_to(out.data());
+    array.write_to(ps::destination(out.data(), array.shape()));
   };
   sample();
   CHECK(out == values);

@@ -214,7 +214,7 @@ TEST_CASE("codec/json: lines of a file through a pipeline") {
   CHECK(numbers[199] == 0.5f);
   const auto texts = rows | ps::decode<ps::json_field<"text", std::string_view>> | ps::batch(10, ps::ragged);
   std::size_t letters = 0;
-  for (auto&& b : texts | ps::workers(2)) letters += b.values().values().size();
+  for (auto&& b : (texts | ps::workers(2)).epoch(0)) letters += b.values().values().size();
   CHECK(letters == 14 * 21 + 1);
   const auto whole = rows | ps::decode<ps::json> |
                      ps::map([](const ps::json_value& v) { return v["label"].get<int>(); }) | ps::batch(10);
@@ -233,7 +233,7 @@ TEST_CASE("codec/json: real lines") {
     return;
   }
   const auto rows = ps::lines((*folder / "arxiv.jsonl").string());
-  const auto reader = rows.open();
+  const auto reader = rows.connect();
   decltype(rows)::reader::worker worker;
   for (std::uint64_t i = 0; i < rows.size(); ++i)
     reader.evaluate({0, i}, worker, [&](std::string_view line) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/codec/npy.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 
 #include "support/catch.hpp"
@@ -65,7 +66,7 @@ std::vector<T> read(const byte_vector& file, ps::extents* shape = nullptr) {
   if (shape != nullptr) *shape = array.shape();
   const auto size = static_cast<std::size_t>(array.shape().elements());
   const auto values = std::make_unique<T[]>(size);  // not a vector, which bool would turn into another thing
-  array.write_to(values.get());
+  array.write_to(ps::destination(values.get(), array.shape()));
   const auto view = array.finish();
   REQUIRE(view.shape() == array.shape());
   if (size != 0) REQUIRE(std::memcmp(view.data(), values.get(), size * sizeof(T)) == 0);
@@ -180,7 +181,7 @@ TEST_CASE("codec/npy: a view is in place where it can be, and aligned always") {
     std::memcpy(moved.data() + shift, file.data(), file.size());
     const auto view = ps::npy<double>{}.decode(moved.view().subspan(shift), scratch).finish();
     CHECK(reinterpret_cast<std::uintptr_t>(view.data()) % alignof(double) == 0);
-    CHECK(std::equal(view.begin(), view.end(), values.begin(), values.end()));
+    CHECK(std::equal(view.flat().begin(), view.flat().end(), values.begin(), values.end()));
     CHECK((scratch.size() == 0) == (shift == 0));
   }
 }
@@ -311,7 +312,7 @@ TEST_CASE("codec/npy: allocates nothing once its scratch has grown, and finishes
   const auto sample = [&] {
     const codec_test::counted_blob blob{input, &reads};
     const auto array = ps::npy<float>{}.decode(blob, scratch);
-    array.write_to(out.data());
+    array.write_to(ps::destination(out.data(), array.shape()));
     static_cast<void>(array.finish());
   };
   sample();

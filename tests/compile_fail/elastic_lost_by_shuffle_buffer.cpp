@@ -17,7 +17,7 @@ int main() {
                 penstock::batch(2) | penstock::require<penstock::guarantee::elastic>;
 #endif
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b.values()) sum += x;
   return sum == 0;
 }

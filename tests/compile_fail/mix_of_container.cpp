@@ -18,7 +18,7 @@ int main() {
                 penstock::batch(2);
 #endif
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b.values()) sum += static_cast<int>(x);
   return sum == 0;
 }

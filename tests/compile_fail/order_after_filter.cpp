@@ -17,7 +17,7 @@ int main() {
       penstock::from({1, 2, 3, 4}) | penstock::shuffle(1) | penstock::filter(even) | penstock::batch(2);
 #endif
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b.values()) sum += x;
   return sum == 0;
 }

@@ -17,7 +17,7 @@ int main() {
   auto loader = penstock::from(numbers) | penstock::shuffle_buffer(2) | penstock::batch(2);
 #endif
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b.values()) sum += x;
   return sum == 0;
 }

@@ -13,7 +13,7 @@ int main() {
   auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_buffer(2) | penstock::batch(2);
 #endif
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b.values()) sum += x;
   return sum == 0;
 }

@@ -18,7 +18,7 @@ from outside import ROOT, fresh, need, run, same, skip
 # component: (Conan's package, what pkg-config calls it)
 SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zlib": ("zlib", "zlib"),
           "lz4": ("lz4", "liblz4"), "xz": ("xz_utils", "liblzma"), "json": ("nlohmann_json", "nlohmann_json"),
-          "yaml": ("libyaml", "yaml-0.1"), "fmt": ("fmt", "fmt")}
+          "yaml": ("libyaml", "yaml-0.1"), "fmt": ("fmt", "fmt"), "uring": ("liburing", "liburing")}
 
 
 def main():

@@ -38,6 +38,24 @@ TEST_CASE("core/collate: policies are told from other options") {
   CHECK(ps::detail::is_policy<ps::stack_policy>);
   CHECK(ps::detail::is_policy<ps::pad_policy>);
   CHECK(ps::detail::is_policy<ps::ragged_policy>);
+  CHECK(ps::detail::is_policy<ps::channels_first_policy>);
+  CHECK(ps::detail::is_policy<ps::pitched_policy<64>>);
   CHECK(!ps::detail::is_policy<int>);
   CHECK(!ps::detail::is_policy<collate_test::own_txt>);
+}
+
+TEST_CASE("core/collate: which policies stack, leave gaps, and take values of which rank") {
+  namespace d = ps::detail;
+  CHECK((d::stacks<ps::stack_policy> && d::stacks<ps::channels_first_policy> &&
+         d::stacks<ps::pitched_policy<4>>));
+  CHECK_FALSE((d::stacks<ps::ragged_policy> || d::stacks<ps::pad_policy>));
+  CHECK((d::arranges<ps::channels_first_policy> && d::arranges<ps::pitched_policy<4>> &&
+         !d::arranges<ps::stack_policy> && !d::arranges<ps::pad_policy>));
+  CHECK((d::has_gaps<ps::pitched_policy<4>> && !d::has_gaps<ps::channels_first_policy>));
+  CHECK((d::pitch_of<ps::pitched_policy<4>> == 4 && d::pitch_of<ps::stack_policy> == 0));
+  for (const int rank : {-1, 0, 1, 3}) {
+    CHECK(d::takes_rank<ps::stack_policy>(rank));
+    CHECK(d::takes_rank<ps::channels_first_policy>(rank) == (rank == -1 || rank == 3));
+    CHECK(d::takes_rank<ps::pitched_policy<64>>(rank) == (rank != 0));
+  }
 }

@@ -11,6 +11,6 @@ TEST_CASE("core/options: what nobody asked for is left to the run") {
   CHECK(!options.memory);
   CHECK(!options.depth);
   CHECK(!options.seed);
-  CHECK(options.ahead == 0);
+  CHECK_FALSE(options.ahead);
   CHECK(options.watchdog_ms > 0);
 }

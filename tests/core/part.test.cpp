@@ -35,6 +35,22 @@ static_assert(!ps::part_of_kind<int, ps::source_tag> && !ps::part_of_kind<int*, 
 static_assert(ps::stage<pointwise> && ps::stage<order&> && !ps::stage<source> && !ps::stage<poison> &&
                   !ps::stage<int>,
               "a stage is a part that is neither a source nor a plan");
+struct even {
+  using penstock_part = ps::batch_tag;
+  static constexpr bool uneven_steps = false;
+};
+struct uneven {
+  using penstock_part = ps::batch_tag;
+  static constexpr bool uneven_steps = true;
+};
+static_assert(ps::uneven_batch<uneven> && !ps::uneven_batch<even> && !ps::uneven_batch<order>,
+              "a batch says that its steps have no fixed number of samples");
+struct renumbering {
+  using penstock_part = ps::source_tag;
+  static constexpr bool renumbers = true;
+};
+static_assert(ps::renumbering_part<renumbering> && !ps::renumbering_part<source>,
+              "a source says that its samples have other numbers in other epochs");
 struct told_nothing {
   using penstock_part = ps::order_tag;
   std::uint64_t seed = 1;

@@ -4,17 +4,24 @@
 #include "support/catch.hpp"
 
 #include <penstock/device/host.hpp>
+#include <penstock/order/fold.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
+#include <penstock/order/split.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/concat.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/mix.hpp>
+#include <penstock/source/zip.hpp>
+#include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/enumerate.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>
@@ -69,6 +76,26 @@ static_assert(ps::indexed<kept_all> && ps::deterministic<kept_all> && ps::resuma
                   ps::elastic<kept_all> && ps::lockstep<kept_all>,
               "order, map and batch keep all guarantees");
 static_assert(ps::elastic<const kept_all&>, "a reference to a plan is asked in the same way");
+// Whether a loop over the plan itself would see one epoch of many.
+const auto random_map = ps::map([](int x, ps::rng& r) { return x + static_cast<int>(r.below(2)); });
+const auto random_filter = ps::filter([](int, ps::rng& r) { return r.below(2) == 0; });
+const auto random_batch = ps::map_batch([](auto&, ps::rng&) {});
+const auto in_place = ps::map_batch([](auto&) {});
+template <class Stage>
+constexpr bool varies_with = !decltype(numbers() | std::declval<Stage>())::same_every_epoch;
+static_assert(varies_with<decltype(ps::shuffle(1))> && varies_with<decltype(ps::shuffle(1, ps::window(2)))>);
+static_assert(varies_with<decltype(ps::shuffle_buffer(2))> && varies_with<decltype(random_map)> &&
+              varies_with<decltype(random_filter)> && varies_with<decltype(ps::bad_samples::replace(1))>);
+static_assert(!varies_with<decltype(ps::repeat(2))> && !varies_with<decltype(ps::shard(0, 1))> &&
+              !varies_with<decltype(ps::map(twice))> && !varies_with<decltype(ps::split(0.5, 1))> &&
+              !varies_with<decltype(ps::fold(0, 2, 1))> && !varies_with<decltype(ps::bad_samples::skip(1))>);
+static_assert(!decltype(numbers() | ps::batch(2) | random_batch)::same_every_epoch);
+static_assert(decltype(numbers() | ps::batch(2) | in_place)::same_every_epoch);
+static_assert(!decltype(ps::concat(numbers(), numbers() | ps::shuffle(1)))::same_every_epoch);
+static_assert(decltype(ps::concat(numbers(), numbers()))::same_every_epoch);
+static_assert(!decltype(ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers()))::same_every_epoch);
+static_assert(!decltype(ps::mix(ps::weights{1, 1}, numbers(), numbers()))::same_every_epoch);
+
 using buffered = decltype(numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
 static_assert(!ps::indexed<buffered> && !ps::elastic<buffered> && ps::lockstep<buffered>,
               "a buffer after shard loses elastic");

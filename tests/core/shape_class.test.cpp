@@ -78,6 +78,14 @@ static_assert(std::is_same_v<number<std::array<float, 3>>, float> &&
                   std::is_same_v<number<std::string>, char> && std::is_same_v<number<some_blob>, std::byte> &&
                   std::is_same_v<number<point>, point>,
               "a batch stores the numbers of a value");
+static_assert(of<ps::strided_view<const float>> == shape::announced &&
+                  std::is_same_v<ps::detail::stored<ps::strided_view<const float>>::type, float>,
+              "a view with strides is an array, not a struct of a pointer and numbers");
+template <class T>
+inline constexpr int rank = ps::detail::value_rank<T>;
+static_assert(rank<int> == 0 && rank<std::array<int, 3>> == 1 && rank<crop> == 3 && rank<some_blob> == 1 &&
+                  rank<std::vector<int>> == 1 && rank<image> == -1 && rank<ps::tensor_view<int>> == -1,
+              "how many lengths there are, where the type tells");
 static_assert(ps::detail::stored<crop>::elements == 12 && !ps::detail::stored<crop>::scalar &&
                   ps::detail::stored<std::array<float, 3>>::elements == 3 &&
                   ps::detail::stored<point>::elements == 1 && ps::detail::stored<point>::scalar,

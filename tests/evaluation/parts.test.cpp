@@ -9,6 +9,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/seed.hpp>
 #include <penstock/stage/workers.hpp>
@@ -17,6 +18,8 @@
 #include "support/collect.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +51,39 @@ TEST_CASE(
         ps::sequence_fingerprint(source | ps::shuffle(1) | ps::skip(1) | ps::shard(0, 2) | ps::batch(4)));
   CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(1) | ps::filter([](int) { return true; }) |
                                         ps::shard(0, 2) | ps::batch(4)));
+}
+
+TEST_CASE("evaluation/parts: random stages count, with their number and keys; other functions do not") {
+  const auto source = ps::from(first_ints(4)) | ps::shuffle(1);
+  const auto noise = [](int x, ps::rng& random) { return x + static_cast<int>(random.below(3)); };
+  const auto same = [](int x) { return x; };
+  const auto later = [](auto& columns, ps::rng& random) {
+    for (int& x : columns.values()) x += static_cast<int>(random.below(3));
+  };
+  const auto flip = [](int, ps::rng& random) { return random.chance(0.5); };
+  const auto of = [](const auto& p) { return ps::random_fingerprint(p); };
+  CHECK(of(source | ps::map(same) | ps::batch(2)) == 0);
+  CHECK(ps::sequence_fingerprint(source | ps::map(noise) | ps::batch(2)) ==
+        ps::sequence_fingerprint(source | ps::batch(2)));
+  CHECK(of(source | ps::map(same) | ps::map(noise) | ps::batch(2)) ==
+        of(source | ps::map(noise) | ps::map(same) | ps::batch(2)));
+  const std::set<std::uint64_t> all{of(source | ps::batch(2)),
+                                    of(source | ps::map(noise) | ps::batch(2)),
+                                    of(source | ps::map(noise) | ps::map(noise) | ps::batch(2)),
+                                    of(source | ps::map(noise, ps::key("a")) | ps::batch(2)),
+                                    of(source | ps::map(noise, ps::key("b")) | ps::batch(2)),
+                                    of(source | ps::batch(2) | ps::map_batch(later)),
+                                    of(source | ps::batch(2) | ps::map_batch(later, ps::key("a"))),
+                                    of(source | ps::batch(2) | ps::map_batch(later) | ps::map_batch(later))};
+  CHECK(all.size() == 8);
+  CHECK(of(source | ps::filter(flip) | ps::batch(2)) == of(source | ps::map(noise) | ps::batch(2)));
+  CHECK(of(source | ps::filter([](int) { return true; }) | ps::batch(2)) == 0);
+  CHECK(of(source | ps::batch(2) | ps::map_batch([](auto& columns) {
+             for (int& x : columns.values()) ++x;
+           })) == 0);
+  CHECK(ps::sequence_words(source | ps::map(noise) | ps::filter(flip) | ps::batch(2)) ==
+        std::vector<std::string>{"from(4 samples in memory)", "shuffle(seed 1)", "map with random numbers",
+                                 "filter with random numbers", "batch of 2 in all, tail keep", "seed(1)"});
 }
 
 TEST_CASE("evaluation/parts: which way through the engine a plan takes is in its type") {

@@ -28,7 +28,7 @@ namespace {
 template <class Plan>
 auto evaluate_all(const Plan& plan) {
   using element = std::remove_cvref_t<typename Plan::element>;
-  const auto reader = plan.source().open();
+  const auto reader = plan.source().connect();
   const auto orders = ps::make_sample_orders(plan);
   const auto binding = orders.bind(0, 0, orders.size());
   auto chain = ps::make_chain(
@@ -112,7 +112,7 @@ struct writes {
 /// What the source and each stage took of one sample.
 template <class Plan>
 std::vector<std::uint64_t> costs_of(const Plan& plan) {
-  const auto reader = plan.source().open();
+  const auto reader = plan.source().connect();
   const auto orders = ps::make_sample_orders(plan);
   const auto binding = orders.bind(0, 0, orders.size());
   auto chain = ps::make_chain(

@@ -12,6 +12,7 @@
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
 
@@ -121,4 +122,15 @@ TEST_CASE("inspection/consumed: ranges, and states of another plan") {
   CHECK_THROWS_WITH(
       ps::for_each_consumed(source | ps::batch(50), run.state(), [](ps::consumed_range) {}),
       penstock_test::contains("it has batch of 100 in all, tail keep where this plan has batch of 50"));
+}
+
+TEST_CASE("inspection/consumed: random stages of the run may be left out") {
+  const auto order = ps::generated(50, identity) | ps::shuffle(3);
+  auto run =
+      (order | ps::map([](std::uint64_t x, ps::rng& random) { return x + random.below(2); }) | ps::batch(8))
+          .open();
+  CHECK(static_cast<bool>(run.next()));
+  const ps::state where = run.state();
+  CHECK(where.random != 0);
+  CHECK(consumed(order | ps::batch(8), where).size() == 8);
 }

@@ -6,7 +6,9 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
@@ -28,6 +30,15 @@ TEST_CASE("inspection/describe: stages with their kinds, where guarantees are lo
   CHECK_THAT(text, contains("keeps: deterministic resumable lockstep\n"));
   CHECK_THAT(text, contains("value: 1 move: written in its slot\n"));
   CHECK_THAT(text, contains("device: host\n"));
+}
+
+TEST_CASE("inspection/describe: which fields are used, where a source is told that not all are") {
+  const auto joint = ps::zip<"x", "y">(ps::from(first_ints(3)), ps::from(first_ints(3)));
+  CHECK_THAT(describe(joint | ps::fields<"y"> | ps::batch(1)), contains("\nuses of a sample: y\nkeeps:"));
+  CHECK_THAT(describe(joint | ps::shuffle(1) | ps::fields<"y", "x"> | ps::batch(1)),
+             contains("uses of a sample: y, x\n"));
+  CHECK_THAT(describe(joint | ps::batch(1)), !contains("uses of a sample"));
+  CHECK_THAT(describe(ps::from(first_ints(3)) | ps::batch(1)), !contains("uses of a sample"));
 }
 
 TEST_CASE("inspection/describe: fields one by one, and the move more behind a filter") {

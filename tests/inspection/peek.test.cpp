@@ -3,6 +3,7 @@
 #include <penstock/inspection/peek.hpp>
 
 #include <penstock/codec/integer.hpp>
+#include <penstock/core/strided_view.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
@@ -27,6 +28,14 @@ TEST_CASE("inspection/peek: one sample, its key, its fields and their first byte
   CHECK_THAT(peek(source, 1), contains("txt: 2 characters: 01 02"));
   CHECK_THAT(peek(source | ps::map<"x">([](int x) { return x * 10; }) | ps::batch(2, ps::ragged)),
              contains("x: 50"));
+}
+
+TEST_CASE("inspection/peek: of a view with strides the shape, and no gaps") {
+  const auto crops = ps::from(first_ints(2)) | ps::map([](int) {
+                       static const int memory[8] = {};
+                       return ps::strided_view<const int>(memory, ps::extents(2, 3), {4, 1});
+                     });
+  CHECK_THAT(peek(crops), contains("array of shape (2, 3) with strides"));
 }
 
 TEST_CASE("inspection/peek: beyond the end, dropped, and an empty source are said, not thrown") {

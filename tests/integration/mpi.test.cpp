@@ -162,7 +162,7 @@ TEST_CASE("integration/mpi: one process lists the shards, and all read them") {
       20s);
   const ps::webdataset source(shards);
   CHECK(source.size() == 6);
-  const auto reader = source.open();
+  const auto reader = source.connect();
   CHECK(reader.key(3) == "b1");
   ps::mpi::barrier(everyone(), 20s);  // process 0 removes the folder when it leaves
 }

@@ -3,7 +3,8 @@
    The protocol of include/penstock/run/engine/ring.hpp for the model checker spin: every interleaving of WORKERS workers,
    one consumer and a thread that stops the ring at any moment (or never). Checked: a grain is evaluated once, only
    while its block is open; a block is delivered when all of its grains are done; `finish` runs once a block, before
-   delivery; nobody sleeps for ever (no invalid end state), stopped or not.
+   delivery; nobody sleeps for ever (no invalid end state), stopped or not. A third thread lowers and raises the number
+   of workers (live_limits.hpp) at any moments: one beyond it rests before it takes a ticket.
 
    Operations on words are sequentially consistent here, as those that wait and stop are in the code. A wait sleeps
    only if the word still is what was seen, and wakes only when somebody notifies: a missing notify is a deadlock. */
@@ -20,16 +21,22 @@
 #ifndef SEQUENCES
 #define SEQUENCES 4
 #endif
+#ifndef MOVES
+#define MOVES 1 /* whether somebody adjusts */
+#endif
 #define THREADS (WORKERS + 2)
 #define STOP 255
 #define WORD(s) ((s) + 1)
 #define NOWHERE 255
+#define REST 254          /* sleeping until `at_work` changes */
+#define ACTIVE_STOPPED 128 /* the top bit of `at_work` */
 
 byte ticket;
 byte turn[BLOCKS];
 byte ready[BLOCKS];
 byte done[BLOCKS];
 bool stopped;
+byte at_work = WORKERS;
 
 /* what is asserted */
 bool open_now[SEQUENCES];
@@ -79,7 +86,27 @@ inline stop_ring() {
      notify(2 * k + 1);
      k++
   :: else -> break
-  od
+  od;
+  at_work = at_work | ACTIVE_STOPPED;
+  notify(REST)
+}
+
+inline rest() {
+  do
+  :: seen = at_work;
+     if
+     :: _me < seen -> break
+     :: else
+     fi;
+     d_step { if :: at_work == seen -> asleep[_me] = REST :: else fi };
+     asleep[_me] == NOWHERE
+  od;
+  skip /* a loop must not end at a d_step */
+}
+
+inline adjust(count) {
+  d_step { at_work = (count) | (at_work & ACTIVE_STOPPED) };
+  notify(REST)
 }
 
 inline open_block(s) {
@@ -96,7 +123,8 @@ proctype worker(byte _me) {
   byte t, s, r, seen, n;
   bool go, last;
   do
-  :: d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
+  :: rest();
+     d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
      wait(turn[r], 2 * r, WORD(s));
      if
      :: !go -> break
@@ -174,6 +202,16 @@ proctype stopper() {
   fi
 }
 
+/* Another thread's adjust: fewer workers, and perhaps all of them again. */
+proctype mover() {
+  byte n;
+  adjust(1);
+  if
+  :: adjust(WORKERS)
+  :: skip
+  fi
+}
+
 init {
   byte i;
   atomic {
@@ -188,6 +226,10 @@ init {
     :: else -> break
     od;
     run consumer(WORKERS);
-    run stopper()
+    run stopper();
+    if
+    :: MOVES -> run mover()
+    :: !MOVES -> skip
+    fi
   }
 }

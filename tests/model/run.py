@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """run.py MODEL [--compiler cc]
 
-Checks a Promela model with spin: every interleaving of a few small rings, and that the model can fail at all:
-each of some wrong versions of it must be found out. PENSTOCK_LONG_TESTS=1 in the
-environment adds larger rings. Exits with 77 where spin is not installed, with 1 if CI=true.
+Checks a Promela model with spin: every interleaving of a few small shapes, and that the model can fail at all:
+each of some wrong versions of it must be found out. PENSTOCK_LONG_TESTS=1 in the environment adds larger
+shapes, and the rest of the wrong versions where there are many. Exits with 77 where spin is not installed, with
+1 if CI=true.
 """
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import re
@@ -16,26 +18,97 @@ import subprocess
 import sys
 import tempfile
 
-# blocks, grains, workers, sequences
-SMALL = [(1, 2, 2, 2)]
-LONG = [(1, 1, 2, 3), (2, 1, 2, 3), (2, 2, 2, 2), (1, 2, 2, 3), (2, 1, 3, 2)]
 
-# What a wrong protocol would be: (what, pattern, replacement). Each must give an error.
-WRONG = [
-    ("a block is opened without waking workers", r"(fi;\n)  notify\(2 \* \(\(s\) % BLOCKS\)\)", r"\1  skip"),
-    ("stop wakes nobody", r"ready\[k\] = STOP;\n     notify\(2 \* k \+ 1\);", r"ready[k] = STOP;"),
-    ("the counter of grains is not reset", r"done\[r\] = 0;\n", ""),
-    ("the last grain is not waited for", r"last = \(done\[r\] == GRAINS\)", "last = (done[r] == 1)"),
-    ("a block is opened before it was given back", r"opened < SEQUENCES && opened < BLOCKS",
-     "opened < SEQUENCES"),
-]
+@dataclasses.dataclass
+class Model:
+    """How a model is checked. A shape has a value for each of `names`."""
+
+    names: tuple
+    small: list
+    long: list
+    # What a wrong protocol would be: (what, pattern, replacement, shape). Each must give an error.
+    wrong: list
+    # Of those, one in so many is tried where tests shall not take long.
+    every: int = 1
 
 
-def check(folder, text, shape, compiler):
-    """Whether spin finds an error in the model."""
+PLAIN = (1, 2, 2, 2, 0)
+MOVING = (1, 1, 2, 1, 1)
+RING = Model(
+    names=("BLOCKS", "GRAINS", "WORKERS", "SEQUENCES", "MOVES"),
+    small=[PLAIN, MOVING],
+    long=[(1, 1, 2, 3, 0), (2, 1, 2, 3, 0), (2, 2, 2, 2, 0), (1, 2, 2, 3, 0), (2, 1, 3, 2, 0), (1, 1, 2, 2, 1)],
+    wrong=[
+        ("a block is opened without waking workers", r"(fi;\n)  notify\(2 \* \(\(s\) % BLOCKS\)\)", r"\1  skip",
+         PLAIN),
+        ("stop wakes nobody", r"ready\[k\] = STOP;\n     notify\(2 \* k \+ 1\);", r"ready[k] = STOP;", PLAIN),
+        ("the counter of grains is not reset", r"done\[r\] = 0;\n", "", PLAIN),
+        ("the last grain is not waited for", r"last = \(done\[r\] == GRAINS\)", "last = (done[r] == 1)", PLAIN),
+        ("a block is opened before it was given back", r"opened < SEQUENCES && opened < BLOCKS",
+         "opened < SEQUENCES", PLAIN),
+        ("stop does not wake those that rest", r"at_work = at_work \| ACTIVE_STOPPED;\n  notify\(REST\)",
+         "at_work = at_work | ACTIVE_STOPPED", MOVING),
+        ("a worker rests with a ticket", r"  :: rest\(\);\n     (d_step \{ t = ticket;.*?\};)\n",
+         r"  :: \1\n     rest();\n", MOVING),
+    ],
+)
+
+RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # every turn may be left by workers, every read may fail
+RESTARTS = (2, 2, 1, 0, 0, 9, 0, 2)
+STOPS = (2, 2, 0, 1, 0, 9, 0, 2)
+ROOMY = (3, 1, 0, 0, 0, 0, 0, 4)  # a slot is used again before its memory is
+HANGS = (2, 2, 1, 1, 0, 9, 1, 2)  # reads do not end while anybody waits
+RANGE_STORE = Model(
+    names=("TURNS", "WORKERS", "RESTARTS", "STOPS", "FAILS", "UNTAKEN", "LAZY", "ROOM"),
+    small=[RUNS, RESTARTS, STOPS, HANGS],
+    every=4,
+    long=[(2, 1, 1, 0, 1, 0, 0, 2), (2, 1, 0, 1, 1, 0, 0, 2), (2, 2, 1, 0, 1, 0, 0, 2)],
+    wrong=[
+        ("the users are looked at before room is wanted",
+         r"(inline wait_for_room\(\) \{\n)  lock\(\);\n  wants_room = true;\n(  do\n)(.*?)"
+         r"     d_step \{ room_asleep = true; locked = false \};",
+         r"\1  lock();\n\2\3     d_step { wants_room = true; room_asleep = true; locked = false };", RUNS),
+        ("what has passed is told to nobody", r"(passed = delivered \};\n)     say_room\(\);\n", r"\1", RUNS),
+        ("the last user wakes nobody", r"(users\[\(r\) % ROOM\] = 0 \});\n     say_room\(\)\n", r"\1\n", RUNS),
+        ("a read is let go before its state is stored",
+         r"       if\n       :: (bytes_of\[p\] = r \+ 1; state\[p\] = READY)\n       :: FAILS -> state\[p\] = FAILED\n"
+         r"       fi;\n       p = 0\n     \};\n     release\(r\);\n",
+         r"     p = 0 };\n     release(r);\n     d_step { p = r % ROOM; \1; p = 0 };\n", RUNS),
+        ("the end of a read wakes no worker", r"loading--;\n       wake_ended\(\);", r"loading--;\n       "
+         "ended_asleep[WORKERS] = false;", RUNS),
+        ("the end of a read does not take the lock", r"!locked -> (assert\(!destroyed\);\n       loading--;)", r"\1",
+         RUNS),
+        ("a claim forgets an older turn's parts (that no sweep lets go before)",
+         r"let_go\(\(t\) % SLOTS\); (d_step \{ seen = 0; begin_parts.*?inline fetch\(\) \{\n)  sweep\(\);\n", r"\1",
+         ROOMY),
+        ("a turn is shown that was swept already",
+         r"\(t\) < swept \|\| (.*?)    :: ok && \(t\) < swept -> .*? ok = false\n(    :: ok) && \(t\) >= swept", r"\1\2",
+         RUNS),
+        ("a sweep exchanges nothing", r"own\(TURN\(seen\)\); word\[swept % SLOTS\] = WORD\(TURN\(seen\), TAKEN\); ",
+         "", RUNS),
+        ("a worker takes an older turn's parts for its own", r"go = \(TURN\(seen\) == \(t\)\);", "go = true;", RUNS),
+        ("a worker forgets an older turn's parts", r"seen != 0 -> let_go\(\(t\) % SLOTS\); ", "seen != 0 -> ", RUNS),
+        ("a worker uses what it has let go", r"(:: j < n -> )wait(\(part\[2 \* \(t % SLOTS\) \+ j\]\)); j\+\+",
+         r"\1release\2; wait\2; j++", RUNS),
+        ("a turn that is not shown keeps the oldest read", r"     show_turns_of_oldest\(\);\n", "", RUNS),
+        ("reads wait to be begun while there is no room", r"     submit\(\);\n     show", "     show", RUNS),
+        ("stop does not end the wait for room", r"stopped = true; room_asleep = false; ", "stopped = true; ", STOPS),
+        ("halt does not end the wait for a read", r"(halted = true; room_asleep = false); wake_ended\(\)", r"\1", HANGS),
+        ("halt does not end the wait for room", r"halted = true; room_asleep = false; ", "halted = true; ", HANGS),
+        ("the store is cleared while reads are on their way",
+         r"     !asking;\n     end_reads\(\);\n", r"     !asking;\n     skip;\n", RESTARTS),
+        ("the store is cleared while the fetcher is at work", r"     !asking;\n", "", RESTARTS),
+        ("the store ends while reads are on their way",
+         r"(fetchers_left == 0;\n)  end_reads\(\);\n", r"\1", STOPS),
+    ],
+)
+MODELS = {"ring": RING, "range_store": RANGE_STORE}
+
+
+def check(folder, text, names, shape, compiler):
+    """Whether spin finds an error in the model, and how many states it looked at."""
     model = folder / "model.pml"
     model.write_text(text, encoding="utf-8")
-    names = ("BLOCKS", "GRAINS", "WORKERS", "SEQUENCES")
     sizes = [f"-D{name}={value}" for name, value in zip(names, shape)]
     subprocess.run(["spin", *sizes, "-a", model.name], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([compiler, "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=6000", "-o", "pan", "pan.c"],
@@ -57,19 +130,21 @@ def main():
         print("run.py: skipped: spin is not installed")
         sys.exit(1 if os.environ.get("CI") == "true" else 77)
     text = options.model.read_text(encoding="utf-8")
+    how = MODELS[options.model.stem]
     bad = False
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for shape in SMALL + (LONG if os.environ.get("PENSTOCK_LONG_TESTS") == "1" else []):
-            failed, states = check(folder, text, shape, options.compiler)
-            print(f"blocks {shape[0]}, grains {shape[1]}, workers {shape[2]}, sequences {shape[3]}: "
-                  f"{states} states, {'AN ERROR' if failed else 'no error'}", flush=True)
+        for shape in how.small + (how.long if os.environ.get("PENSTOCK_LONG_TESTS") == "1" else []):
+            failed, states = check(folder, text, how.names, shape, options.compiler)
+            what = ", ".join(f"{name.lower()} {value}" for name, value in zip(how.names, shape))
+            print(f"{what}: {states} states, {'AN ERROR' if failed else 'no error'}", flush=True)
             bad = bad or failed
-        for what, pattern, replacement in WRONG:
-            wrong, count = re.subn(pattern, replacement, text)
+        every = 1 if os.environ.get("PENSTOCK_LONG_TESTS") == "1" else how.every
+        for what, pattern, replacement, shape in how.wrong[::every]:
+            wrong, count = re.subn(pattern, replacement, text, flags=re.DOTALL)
             if count != 1:
                 sys.exit(f"run.py: the model has changed, and '{what}' does not apply any more")
-            failed, _ = check(folder, wrong, (1, 2, 2, 2), options.compiler)
+            failed, _ = check(folder, wrong, how.names, shape, options.compiler)
             print(f"wrong on purpose: {what}: {'found' if failed else 'NOT FOUND'}", flush=True)
             bad = bad or not failed
     sys.exit(1 if bad else 0)

@@ -189,8 +189,9 @@ TEST_CASE("observe/timeline: chunks, forward sources and loops without batches")
   const penstock_test::deadline guard("timeline of chunks");
   ps::timeline line;
   const auto odd = [](std::uint64_t x) { return x % 2 != 0; };
-  for (auto&& b : ps::plan(counting_source(200)) | ps::map(slowly{}) | ps::filter(odd) | ps::batch(7) |
-                      ps::workers(3) | line)
+  for (auto&& b : (ps::plan(counting_source(200)) | ps::map(slowly{}) | ps::filter(odd) | ps::batch(7) |
+                   ps::workers(3) | line)
+                      .epoch(0))
     CHECK(b.size() != 0);
   trace t = read(line.json());
   CHECK(samples_in(t.named("evaluate")) == 200);
@@ -198,14 +199,16 @@ TEST_CASE("observe/timeline: chunks, forward sources and loops without batches")
   CHECK(t.holds >= 1);
   ps::timeline other;
   std::uint64_t rows = 0;
-  for (auto&& x : ps::plan(counting_source(50)) | ps::map(slowly{}) | other | ps::workers(1)) rows += x < 50;
+  for (auto&& x : (ps::plan(counting_source(50)) | ps::map(slowly{}) | other | ps::workers(1)).epoch(0))
+    rows += x < 50;
   CHECK(rows == 50);
   t = read(other.json());
   CHECK(samples_in(t.named("evaluate")) == 50);
   CHECK(t.threads.size() == 2);
   ps::timeline gathered;
-  for (auto&& b : napping | ps::filter([](const auto&) { return true; }) | ps::map(size_of) | ps::batch(9) |
-                      ps::workers(2) | gathered)
+  for (auto&& b : (napping | ps::filter([](const auto&) { return true; }) | ps::map(size_of) | ps::batch(9) |
+                   ps::workers(2) | gathered)
+                      .epoch(0))
     CHECK(b.size() != 0);
   t = read(gathered.json());
   CHECK(samples_in(t.named("evaluate")) == 96);
@@ -267,7 +270,8 @@ TEST_CASE("observe/timeline: a plan is the same plan with it, and says that it i
 TEST_CASE("observe/timeline: the file appears whole, or an error names it and nothing is left") {
   const penstock_test::temp_dir folder;
   ps::timeline line;
-  for (auto&& b : napping | ps::map(size_of) | ps::batch(8) | ps::workers(1) | line) CHECK(b.size() == 8);
+  for (auto&& b : (napping | ps::map(size_of) | ps::batch(8) | ps::workers(1) | line).epoch(0))
+    CHECK(b.size() == 8);
   const std::string path = (folder / "trace.json").string();
   line.write(path);
   line.write(path);  // over the one that is there

@@ -95,7 +95,11 @@ TEST_CASE("observe/verdict: a source that costs nothing tells whether reading wa
   free_source.samples = 20'000;
   const auto v = ps::judge_against(real, free_source);
   CHECK(v.limit == ps::bottleneck::io);
-  CHECK_THAT(v.advice, penstock_test::contains("212.5% faster"));
+  CHECK_THAT(v.advice, penstock_test::contains("without reading the loop is 3.1 times as fast:"));
+  free_source.samples = 6400 * 36;
+  CHECK_THAT(ps::judge_against(real, free_source).advice, penstock_test::contains(" 36 times as fast:"));
+  free_source.samples = 6400 * 3 / 2;
+  CHECK_THAT(ps::judge_against(real, free_source).advice, penstock_test::contains(" 50.0% faster:"));
   real.stages[1].busy_seconds = 12;
   CHECK(ps::judge_against(real, free_source).limit == ps::bottleneck::io);
 }
@@ -106,9 +110,27 @@ TEST_CASE("observe/verdict: a report has a line per stage and ends with the verd
   c.worker_busy_seconds = 19.5;
   CHECK(ps::report(c) ==
         "6400 samples in 10.0 s: 640 samples/s, 64.0 MB/s, 2 workers\n"
-        "  webdataset                        80.0%     625.00 us a sample\n"
-        "  decode<npy>                       20.0%     156.25 us a sample\n"
+        "  webdataset                        80.0%     625 us a sample\n"
+        "  decode<npy>                       20.0%     156 us a sample\n"
         "consumer waited 40.0%, workers busy 97.5%\n"
         "I/O-bound: most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
         "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)\n");
+}
+
+TEST_CASE("observe/verdict: a report of a very short run, and of a slow one, has units that fit") {
+  auto c = base();
+  c.seconds = 0.000'25;
+  c.samples = 64;
+  c.bytes = 3;
+  c.stages = {{"from", 64, 64 * 3.2e-8}};
+  const std::string brief = ps::report(c);
+  CHECK_THAT(brief, penstock_test::contains("64 samples in 250 us: 256000 samples/s, 12.0 kB/s"));
+  CHECK_THAT(brief, penstock_test::contains("32.0 ns a sample"));
+  c.seconds = 90;
+  c.bytes = 90'000'000'000;
+  c.stages = {{"from", 64, 80}};
+  const std::string slow = ps::report(c);
+  CHECK_THAT(slow, penstock_test::contains("64 samples in 90.0 s: 0.71 samples/s, 1.00 GB/s"));
+  CHECK_THAT(slow, penstock_test::contains("1.25 s a sample"));
+  CHECK_THAT(ps::report({}), penstock_test::contains("0 samples in 0 s: 0.00 samples/s, 0 GB/s"));
 }

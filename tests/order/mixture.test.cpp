@@ -444,6 +444,44 @@ TEST_CASE("order/mixture: sources are spread over a block as a random order woul
   for (const std::uint64_t q : in_quarter) CHECK(std::abs(static_cast<double>(q) - 25'600) < 800);
 }
 
+TEST_CASE(
+    "order/mixture: a count is within one of its share at the ends of blocks, and strays between them") {
+  const std::vector<double> parts{0.5, 0.3, 0.2};
+  const ps::mixture m({1'000'000, 1'000'000, 1'000'000}, ps::weights(parts), ps::stopping::cycle, 5);
+  const auto block = static_cast<double>(m.block());
+  ps::mixture::cursor c;
+  numbers counts(3);
+  double furthest = 0, squares = 0, middles = 0;
+  for (std::uint64_t p = 0; p < 200 * m.block(); ++p) {
+    const std::uint64_t inside = p % m.block();
+    for (std::uint32_t k = 0; k < 3; ++k) {
+      const double off = static_cast<double>(counts[k]) - parts[k] * static_cast<double>(p);
+      if (inside == 0) REQUIRE(std::abs(off) < 1);
+      furthest = std::max(furthest, std::abs(off));
+      // of 600 blocks and sources with a normal distribution none strays beyond six deviations
+      const double i = static_cast<double>(inside), w = parts[k];
+      REQUIRE(std::abs(off) < 2 + 6 * std::sqrt(w * (1 - w) * i * (block - i) / block));
+      if (k == 0 && inside == m.block() / 2) squares += off * off, ++middles;
+    }
+    ++counts[m.at({0, p}, c).source];
+  }
+  CHECK(furthest > 20);  // so that "within one" may not be said of every p
+  CHECK(std::abs(std::sqrt(squares / middles) - 8) < 2);
+}
+
+TEST_CASE("order/mixture: a whole number of blocks, cut by samples_per_epoch, has its shares within one") {
+  const ps::mixture m({50'000, 3'000, 8'000}, ps::weights{0.6, 0.3, 0.1}, options{std::nullopt, 2'048, 4});
+  REQUIRE(m.block() == 1'024);
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    numbers counts(3);
+    for (std::uint64_t i = 0; i < m.size(); ++i) ++counts[m.at({epoch, i}).source];
+    for (std::uint32_t k = 0; k < 3; ++k) {
+      const std::uint64_t begin = epoch * 2'048;
+      CHECK(counts[k] == m.count(k, begin + 2'048) - m.count(k, begin));
+    }
+  }
+}
+
 TEST_CASE("order/mixture: seeds and epochs give other orders, and a fingerprint tells mixtures apart") {
   const auto of = [](const ps::detail::mixing_rule& rule, const options& with,
                      numbers sizes = {5'000, 4'000}) {

@@ -2,9 +2,15 @@
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/steps.hpp>
+#include <penstock/stage/unbatch.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include <array>
 #include <concepts>
@@ -15,6 +21,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/collect.hpp"
 
 namespace ps = penstock;
 
@@ -53,6 +60,24 @@ TEST_CASE("order/shard: is not part of the sequence's fingerprint") {
   counting_hash h;
   ps::shard(3, 8).fingerprint(h);
   CHECK(h.added == 0);
+}
+
+TEST_CASE("order/shard: ranks have slices of a step, and behind filter and unbatch they are dealt in turn") {
+  using rows = std::vector<std::vector<int>>;
+  std::vector<int> data(12);
+  std::iota(data.begin(), data.end(), 0);
+  const auto source = ps::from(data);
+  const auto all = ps::filter([](int) { return true; });
+  const auto pairs = ps::map([](int x) { return std::array<int, 2>{2 * x, 2 * x + 1}; }) | ps::unbatch;
+  const auto of = [](const auto& sharded) {
+    return penstock_test::batches_of(sharded | ps::batch(3) | ps::steps(2));
+  };
+  CHECK(of(source | ps::shard(0, 2)) == rows{{0, 1, 2}, {6, 7, 8}});
+  CHECK(of(source | ps::shard(1, 2)) == rows{{3, 4, 5}, {9, 10, 11}});
+  CHECK(of(source | all | ps::shard(0, 2)) == rows{{0, 2, 4}, {6, 8, 10}});
+  CHECK(of(source | all | ps::shard(1, 2)) == rows{{1, 3, 5}, {7, 9, 11}});
+  CHECK(of(source | ps::take(6) | pairs | ps::shard(0, 2)) == rows{{0, 2, 4}, {6, 8, 10}});
+  CHECK(of(source | ps::take(6) | pairs | ps::shard(1, 2)) == rows{{1, 3, 5}, {7, 9, 11}});
 }
 
 TEST_CASE("order/shard: replicate makes groups of ranks that do the same part") {

@@ -45,7 +45,7 @@ TEST_CASE("run/derive_real: digits by class") {
 
   const auto counted = [&](const auto& stage) {
     std::map<std::uint64_t, std::size_t> met;
-    for (auto&& b : digits | stage | ps::map(label_of) | ps::batch(100) | ps::workers(1))
+    for (auto&& b : (digits | stage | ps::map(label_of) | ps::batch(100) | ps::workers(1)).epoch(0))
       for (const auto digit : b.values()) ++met[digit];
     return met;
   };
@@ -81,7 +81,7 @@ TEST_CASE("run/derive_real: shards of other programs by the beginning of their k
     const auto stage = ps::subset(last, [](std::string_view digit) { return digit[0] % 2 == 0; });
     std::size_t met = 0;
     bool right = true;
-    for (const auto& sample : source | stage | ps::workers(1)) {
+    for (const auto& sample : (source | stage | ps::workers(1)).epoch(0)) {
       ++met;
       right = right && sample.key().back() % 2 == 0;
     }

@@ -6,6 +6,7 @@
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
@@ -51,7 +52,7 @@ template <class Plan, class Row>
 void through_the_engine(const Plan& plan, Row row) {
   for (const unsigned workers : {0u, 1u, 3u}) {
     std::uint64_t seen = 0;
-    for (auto&& b : plan | ps::workers(workers))
+    for (auto&& b : (plan | ps::workers(workers)).epoch(0))
       for (std::size_t i = 0; i < b.size(); ++i) row(seen++, b, i);
     CHECK(seen == count);
   }
@@ -85,7 +86,7 @@ TEST_CASE("run/evaluate: npy arrays, announced by their headers") {
   penstock_test::evaluate_each(samples, [&]<class V>(std::uint64_t i, const V& value) {
     static_assert(ps::array_expression<V>, "an array is not copied before its destination is known");
     float into[12];
-    value.write_to(into);
+    value.write_to(ps::destination(into, value.shape()));
     found[i] = into[11];
   });
   through_the_engine(samples | ps::batch(32), [&](std::uint64_t at, const auto& b, std::size_t i) {

@@ -51,7 +51,7 @@ TEST_CASE("run/evaluate_zstd: each worker keeps a context, and what it holds doe
   });
   for (const unsigned workers : {0u, 1u, 3u}) {
     std::uint64_t seen = 0;
-    for (auto&& b : samples | ps::batch(32) | ps::workers(workers))
+    for (auto&& b : (samples | ps::batch(32) | ps::workers(workers)).epoch(0))
       for (std::size_t i = 0; i < b.size(); ++i)
         CHECK(std::ranges::equal(b.values()[i].values(), found[seen++]));
     CHECK(seen == count);
@@ -63,7 +63,7 @@ TEST_CASE("run/evaluate_zstd: one codec behind another") {
   const auto samples =
       ps::from(packed_arrays(count)) | ps::decode<ps::chain<ps::zstd, ps::npy<std::uint32_t>>>;
   std::uint64_t seen = 0;
-  for (auto&& b : samples | ps::batch(16) | ps::workers(2))
+  for (auto&& b : (samples | ps::batch(16) | ps::workers(2)).epoch(0))
     for (std::size_t i = 0; i < b.size(); ++i, ++seen) {
       CHECK(b.values()[i].size() == 50);
       CHECK(b.values()[i].values().back() == seen);

@@ -55,6 +55,7 @@ struct adding_up {
   }
   void finish(std::uint64_t s) noexcept { blocks[s % blocks.size()].back() = s; }
   void waiting(bool) noexcept {}
+  void rest() noexcept {}
 };
 
 void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,

@@ -125,7 +125,7 @@ class hinted_source {
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "hinted"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return samples; }
-  [[nodiscard]] reader open() const { return {wrong_}; }
+  [[nodiscard]] reader connect() const { return {wrong_}; }
 
  private:
   faults_ptr wrong_;
@@ -420,6 +420,50 @@ TEST_CASE("run/random_moments: pipelines that are opened and closed in many thre
   });
 }
 
+TEST_CASE("run/random_moments: limits that move at any moment do not change the sequence") {
+  const penstock_test::deadline guard("limits", std::chrono::seconds(280));
+  in_rounds(6, 300, 5000, [&](ps::rng& draw) {
+    setting s = draw_setting(draw);
+    s.workers = 1 + static_cast<unsigned>(draw.below(5));
+    const bool stops = draw.chance(0.1);
+    with_plan(s, [&](const auto& plan) {
+      auto run = plan.open();
+      batches seen;
+      std::string failure;
+      {
+        const ps::run_limits most = run.limits();
+        const auto move = [&run, most, stops, seed = draw.below(1u << 30)](const std::stop_token& end,
+                                                                           std::uint64_t mover) {
+          ps::rng moves(seed, mover, 0);
+          const auto some = [&moves](std::optional<std::int64_t> limit, std::int64_t least) {
+            return least +
+                   static_cast<std::int64_t>(moves.below(static_cast<std::uint64_t>(*limit - least + 1)));
+          };
+          for (int i = 0; !end.stop_requested(); ++i) {
+            ps::run_limits wanted;
+            if (moves.chance(0.5)) wanted.workers = some(most.workers, 1);
+            if (moves.chance(0.5)) wanted.depth = some(most.depth, 1);
+            if (moves.chance(0.5)) wanted.ahead = some(most.ahead, 0);
+            run.adjust(wanted);
+            if (stops && i == 3) run.request_stop();
+            wait_some(moves);
+          }
+        };
+        std::jthread first(move, 1), second(move, 2);
+        failure = each(run, 2, [&](numbers values, auto&) {
+          seen.push_back(std::move(values));
+          return true;
+        });
+      }
+      CHECK(failure.empty());
+      if (run.stopped())
+        CHECK(begins_with(clean(s), seen));
+      else
+        CHECK(seen == clean(s));
+    });
+  });
+}
+
 namespace {
 
 /// Work on the blocks of a bare ring, at a pace of its own; what it writes is plain memory, so that the
@@ -437,6 +481,7 @@ struct paced {
     block.back() = s;
   }
   void waiting(bool) noexcept {}
+  void rest() noexcept {}
 };
 
 struct held_once : ps::block {

@@ -6,6 +6,7 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
@@ -15,6 +16,7 @@
 #include <penstock/stage/steps.hpp>
 
 #include "support/catch.hpp"
+#include "support/collect.hpp"
 #include "support/engine_test.hpp"
 #include "support/test_data.hpp"
 
@@ -356,6 +358,64 @@ TEST_CASE("run/run: a state of the end of the last epoch has nothing left, howev
   CHECK(count == 5);
 }
 
+TEST_CASE("run/run: each loop over an epoch begins at its beginning; rest() resumes") {
+  const auto check = [](const auto& plan) {
+    using values = std::vector<std::vector<int>>;
+    const auto loop = [](auto&& range, std::size_t most = 1000) {
+      values all;
+      for (auto&& b : range) {
+        all.emplace_back(b.begin(), b.end());
+        if (all.size() == most) break;
+      }
+      return all;
+    };
+    const values epoch_1 = loop(plan.epoch(1)), epoch_2 = loop(plan.epoch(2));
+    REQUIRE(epoch_1.size() > 4);
+    const auto part = [](const values& of, std::size_t first, std::size_t last) {
+      return values(of.begin() + std::ptrdiff_t(first), of.begin() + std::ptrdiff_t(last));
+    };
+    auto run = plan.open();
+    CHECK(loop(run.epoch(1), 3) == part(epoch_1, 0, 3));
+    CHECK(loop(run.epoch(1), 2) == part(epoch_1, 0, 2));
+    const ps::state middle = run.state();
+    CHECK(loop(run.rest(), 1) == part(epoch_1, 2, 3));
+    CHECK(loop(run.rest()) == part(epoch_1, 3, epoch_1.size()));
+    CHECK(loop(run.rest()).empty());
+    CHECK(loop(run.epoch(1)) == epoch_1);
+    CHECK(loop(run.epoch(2)) == epoch_2);
+    {
+      auto restored = plan.open(middle);  // its first loop resumes
+      CHECK(loop(restored.epoch(1), 1) == part(epoch_1, 2, 3));
+      CHECK(loop(restored.epoch(1)) == epoch_1);
+    }
+    {
+      auto restored = plan.open(middle);
+      CHECK(loop(restored.rest()) == part(epoch_1, 2, epoch_1.size()));
+      CHECK(loop(restored.rest()).empty());
+    }
+    {
+      auto restored = plan.open(middle);
+      values all;
+      for (auto epoch : restored.epochs(3))
+        for (const auto& b : loop(epoch)) all.push_back(b);
+      values expected = part(epoch_1, 2, epoch_1.size());
+      expected.insert(expected.end(), epoch_2.begin(), epoch_2.end());
+      CHECK(all == expected);
+    }
+    {
+      auto elsewhere = plan.open(middle);  // a loop over another epoch leaves the place of the state
+      CHECK(loop(elsewhere.epoch(2), 1) == part(epoch_2, 0, 1));
+      CHECK(loop(elsewhere.epoch(1)) == epoch_1);
+    }
+  };
+  const auto source = ps::from(penstock_test::first_ints(50)) | ps::shuffle(5);
+  for (const unsigned workers : {0u, 2u}) {
+    check(source | ps::batch(7) | ps::workers(workers));
+    check(source | ps::filter([](int x) { return x % 3 != 0; }) | ps::batch(4) | ps::workers(workers));
+    check(source | ps::shuffle_buffer(10) | ps::batch(4) | ps::workers(workers));
+  }
+}
+
 TEST_CASE("run/run: plans that ranks would leave at different times are refused") {
   const auto kept =
       ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });
@@ -364,4 +424,63 @@ TEST_CASE("run/run: plans that ranks would leave at different times are refused"
   CHECK_THROWS_WITH((ps::plan(counting_source(9)) | ps::shard(0, 2) | ps::batch(4)).open(),
                     penstock_test::contains("only be read forward"));
   CHECK_NOTHROW((kept | ps::batch(4) | ps::steps(3)).open());
+}
+
+TEST_CASE("run/run: limits that move leave the sequence as it is, and fewer workers work") {
+  std::atomic<int> at_work{0}, most{0};
+  const auto plan =
+      ps::generated(20'000,
+                    [&](std::uint64_t i) {
+                      const int now = ++at_work;
+                      for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                      }
+                      std::this_thread::yield();
+                      --at_work;
+                      return i;
+                    }) |
+      ps::shuffle(3) | ps::batch(20) | ps::prefetch(8) | ps::workers(4);
+  std::vector<std::uint64_t> expected, got;
+  for (auto&& b : (plan | ps::workers(0)).epoch(0))
+    for (std::size_t i = 0; i < b.size(); ++i) expected.push_back(b.values()[i]);
+
+  auto run = plan.open();
+  CHECK(run.limits().workers == 4);
+  CHECK(run.limits().depth == 9);  // eight ahead of the one that is held
+  CHECK(run.limits().ahead == 0);
+  std::size_t batches = 0;
+  std::uint64_t held_before = 0;
+  for (auto&& b : run) {
+    for (std::size_t i = 0; i < b.size(); ++i) got.push_back(b.values()[i]);
+    ++batches;
+    if (batches == 100) {
+      held_before = run.counters().bytes_held;
+      run.adjust({.workers = 1, .depth = 2});
+    }
+    if (batches == 150) most = 0;
+    if (batches == 300) {
+      CHECK(most <= 1);
+      CHECK(run.counters().workers == 1);
+      CHECK(run.counters().bytes_held < held_before);
+      run.adjust({.workers = 4, .depth = 8});
+    }
+  }
+  CHECK(got == expected);
+  REQUIRE_THROWS_WITH(run.adjust({.workers = 9}), Catch::Contains("workers = 9 is not in [1, 4]"));
+  REQUIRE_THROWS_WITH(run.adjust({.ahead = 5}), Catch::Contains("prefetch(n) before batch"));
+}
+
+TEST_CASE("run: an iterator has an arrow, to the batch or to the sample") {
+  const auto plan = ps::from(std::vector<int>(20, 3)) | ps::batch(5);
+  auto run = plan.open();
+  auto it = run.begin();
+  CHECK(it->size() == 5);
+  ++it;
+  CHECK(it->step() == 1);
+  CHECK(it->values()[4] == 3);
+  auto pass = plan.begin();
+  CHECK(pass->step() == 0);
+  const std::vector<std::string> texts{"one", "three"};
+  auto samples = ps::from(texts).open();
+  auto first = samples.begin();
+  CHECK(first->size() == 3);
 }

@@ -69,6 +69,14 @@ TEST_CASE("run/state: what it refuses, it names") {
           "another sequence");
   refused(source | ps::shard(0, 1) | ps::shuffle_buffer(9) | ps::batch(4),
           state_of(source | ps::shard(0, 2) | ps::shuffle_buffer(9) | ps::batch(2)), "not elastic");
+  const auto noise = [](std::uint64_t x, ps::rng& random) { return x + random.below(3); };
+  refused(source | ps::map(noise) | ps::batch(4), good,
+          "it has batch of 4 in all, tail keep where this plan has map with random numbers");
+  refused(source | ps::batch(4), state_of(source | ps::map(noise) | ps::batch(4)),
+          "it has map with random numbers where this plan has batch of 4 in all");
+  refused(source | ps::map(noise) | ps::batch(4),
+          state_of(source | ps::map(noise, ps::key("crop")) | ps::batch(4)),
+          "map with random numbers of key");
   refused(ps::plan(counting_source(9)) | ps::batch(2), state_of(ps::plan(counting_source(9)) | ps::batch(2)),
           "read forward");
 
@@ -84,7 +92,7 @@ TEST_CASE("run/state: what it refuses, it names") {
   refused(plan, edited([](auto& s) { s.epoch = ~std::uint64_t{0}; }), "no epoch");
   refused(plan, edited([](auto& s) { s.rows = 1; }), "counts samples");
   refused(plan, edited([](auto& s) { s.taken = 1, s.held = {0}; }), "shuffle_buffer");
-  refused(plan, edited([](auto& s) { s.version = 3; }), "version 3");
+  refused(plan, edited([](auto& s) { s.version = 4; }), "version 4");
 
   const auto mixed = source | ps::shuffle_buffer(9) | ps::batch(4);
   const ps::state held = state_of(mixed);
@@ -114,7 +122,7 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
   const ps::state s = run.state();
   const std::string text = to_string(s);
   CHECK(ps::state_from_string(text) == s);
-  CHECK(text.substr(0, 24) == "{\"penstock_state\": \"2\", ");
+  CHECK(text.substr(0, 24) == "{\"penstock_state\": \"3\", ");
   for (std::size_t length = 0; length < text.size(); ++length)
     CHECK_THROWS_AS(ps::state_from_string(text.substr(0, length)), ps::error);
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -140,15 +148,15 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
     }
   }
   CHECK(ps::state_from_string("\n " + text + " \n") == s);
-  for (const std::string version : {"0", "1", "3"}) {
+  for (const std::string version : {"0", "2", "4"}) {
     try {
       (void)ps::state_from_string("{\"penstock_state\": \"" + version + "\", \"other\": 1}");
       FAIL("another version was read");
     } catch (const ps::error& e) {
       CHECK(e.code() == ps::errc::state);
       CHECK_THAT(e.what(), penstock_test::contains("version " + version) &&
-                               penstock_test::contains("reads version 2; use the library that wrote it"));
-      CHECK((std::string(e.what()).find("newer") != std::string::npos) == (version == "3"));
+                               penstock_test::contains("reads version 3; use the library that wrote it"));
+      CHECK((std::string(e.what()).find("newer") != std::string::npos) == (version == "4"));
     }
   }
   // What was wrong is named with its place: the same as ever.
@@ -157,7 +165,7 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
   };
   wrong("{\"penstock_state\": 2", "expected '\"' [offset 19]");
   wrong("{\"dataset\": \"2\"", "expected the name \"penstock_state\" [offset 1]");
-  wrong("{\"penstock_state\": \"2\", \"dataset\": \"x\"",
+  wrong("{\"penstock_state\": \"3\", \"dataset\": \"x\"",
         "expected a number of 64 bits as a string [offset 36]");
   wrong(text + "x", "expected the end [offset " + std::to_string(text.size()) + "]");
   CHECK_THROWS_AS(ps::state_from_string("{\"penstock_state\": \"99999999999999999999\"}"), ps::error);

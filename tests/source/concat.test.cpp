@@ -108,6 +108,10 @@ TEST_CASE("source/concat: data and orders are in its fingerprints") {
   CHECK(one.fingerprint() == ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(2)).fingerprint());
   CHECK(one.sequence_fingerprint() !=
         ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(2)).sequence_fingerprint());
+  const auto noise = ps::map([](std::uint64_t x, ps::rng& random) { return x + random.below(2); });
+  CHECK(one.random_fingerprint() == 0);
+  CHECK(ps::concat(numbered(5, 1), numbered(6, 2) | noise).random_fingerprint() !=
+        ps::concat(numbered(5, 1) | noise, numbered(6, 2)).random_fingerprint());
   CHECK(one.fingerprint() != ps::concat(numbered(6, 2), numbered(5, 1) | ps::shuffle(1)).fingerprint());
 }
 

@@ -43,7 +43,7 @@ void write(const std::filesystem::path& path, std::string_view content) {
 }
 std::vector<row> all_of(const ps::directory& source) {
   std::vector<row> all;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   ps::directory::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](const auto& sample) {
@@ -91,11 +91,11 @@ TEST_CASE("source/directory: files at any depth, sorted by their bytes, labelled
   CHECK(names(source) == std::vector<std::string>{"Z", "a", "a-b", "b", "empty", "\xc3\xa4"});
   CHECK(source.starts() == nullptr);
   CHECK_THAT(source.describe(), contains("7 files, 6 classes, 26 bytes"));
-  CHECK(source.open().bytes_per_sample() == 26 / 7);
+  CHECK(source.connect().bytes_per_sample() == 26 / 7);
   CHECK(all_of(ps::directory(dir.path().string() + "//")) == all_of(source));
-  source.open().will_need(3);
-  source.open().will_need(7);
-  CHECK(caught([&] { static_cast<void>(source.open().key(7)); }).code == ps::errc::argument);
+  source.connect().will_need(3);
+  source.connect().will_need(7);
+  CHECK(caught([&] { static_cast<void>(source.connect().key(7)); }).code == ps::errc::argument);
 }
 
 TEST_CASE("source/directory: extensions can be chosen, in any case and with or without a dot") {
@@ -236,7 +236,7 @@ TEST_CASE("source/directory: a file that has changed or gone is an io error that
   ps::directory::reader::worker worker;
   const auto at = [&](std::uint64_t i) {
     return caught([&] {
-      source.open().evaluate(
+      source.connect().evaluate(
           {0, i}, worker, [](const auto& sample) { static_cast<void>(ps::get<"bytes">(sample).finish()); });
     });
   };
@@ -245,11 +245,11 @@ TEST_CASE("source/directory: a file that has changed or gone is an io error that
   CHECK(at(1).code == ps::errc::io);
   CHECK_THAT(at(1).line, contains("cannot be opened") && contains("a/y"));
   const auto behind = caught([&] {
-    source.open().evaluate({0, 0}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
+    source.connect().evaluate({0, 0}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("a/x") && contains("key a/x"));
   const auto wrong = caught([&] {
-    source.open().evaluate({0, 0}, worker, [](const auto& sample) {
+    source.connect().evaluate({0, 0}, worker, [](const auto& sample) {
       std::byte one{};
       ps::get<"bytes">(sample).read_into({&one, 1});
     });
@@ -268,7 +268,7 @@ TEST_CASE("source/directory: samples go through a pipeline, and reading them all
                     ps::batch(8, ps::collate<"bytes">(ps::ragged));
   std::int64_t labels = 0;
   std::size_t letters = 0;
-  for (auto&& b : plan | ps::workers(2)) {
+  for (auto&& b : (plan | ps::workers(2)).epoch(0)) {
     for (const std::int64_t label : get<"label">(b)) labels += label;
     letters += get<"bytes">(b).values().size();
   }
@@ -276,10 +276,10 @@ TEST_CASE("source/directory: samples go through a pipeline, and reading them all
   CHECK(labels == 13 + 2 * 13);
   const auto stacked = source | ps::batch(8);
   std::size_t bytes = 0;
-  for (auto&& b : stacked | ps::workers(1)) bytes += get<"bytes">(b).values().size();
+  for (auto&& b : (stacked | ps::workers(1)).epoch(0)) bytes += get<"bytes">(b).values().size();
   CHECK(bytes == 400);
 
-  const auto reader = source.open();
+  const auto reader = source.connect();
   ps::directory::reader::worker worker;
   std::size_t sum = 0;
   const auto all = [&] {

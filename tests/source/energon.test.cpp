@@ -68,8 +68,8 @@ TEST_CASE("source/energon: the parts of a split, with the shards and samples of 
   const prepared data;
   const auto train = ps::energon(data.folder(), "train");
   CHECK(train.size() == 7);
-  CHECK(train.open().key(0) == "0-0");
-  CHECK(train.open().key(6) == "3-3");
+  CHECK(train.connect().key(0) == "0-0");
+  CHECK(train.connect().key(6) == "3-3");
   CHECK(ps::energon(data.folder(), "val").size() == 3);
   const auto part = ps::read_energon_part(data.folder(), "train");
   CHECK(part.samples == std::vector<std::uint64_t>{1, 2, 4});

@@ -39,8 +39,8 @@ struct indexed_shard {
   [[nodiscard]] std::vector<std::string> lines(index_policy policy) const {
     const webdataset data(shard, {.index = policy});
     CHECK(data.fingerprint() == webdataset(shard, {.index = index_policy::transient}).fingerprint());
-    const auto reader = data.open();
-    decltype(data.open())::worker worker;
+    const auto reader = data.connect();
+    decltype(data.connect())::worker worker;
     std::vector<std::string> found;
     for (std::uint64_t i = 0; i < data.size(); ++i) {
       reader.evaluate({0, i}, worker, [&](const auto& s) {

@@ -6,6 +6,8 @@
 #include "support/count_allocations.hpp"
 
 #include <penstock/core/element.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/stage/batch.hpp>
 
 #include <array>
 #include <cstddef>
@@ -27,7 +29,7 @@ namespace from_test {
 template <class Source>
 auto sample(const Source& source, std::uint64_t index) {
   typename Source::reader::worker worker;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::element out{};
   int calls = 0;
   reader.evaluate({3, index}, worker, [&](const auto& value) {
@@ -66,7 +68,7 @@ TEST_CASE("source/from: gives the elements of any random-access range") {
   CHECK(moved.size() == 3);
   CHECK(moved.starts() == nullptr);
   CHECK(sample(moved, 2) == "three");
-  CHECK(moved.open().key(17) == "17");
+  CHECK(moved.connect().key(17) == "17");
   CHECK_THAT(moved.describe(), contains("3 samples"));
   CHECK(sample(ps::from(std::deque<int>{4, 5, 6}), 1) == 5);
   CHECK(sample(ps::from({1.5, 2.5}), 1) == 2.5);
@@ -84,18 +86,18 @@ TEST_CASE("source/from: hands on large samples where they are, and small plain o
   const void* first = nullptr;
   const void* second = nullptr;
   decltype(words)::reader::worker worker;
-  words.open().evaluate({0, 1}, worker, [&](auto&& value) {
+  words.connect().evaluate({0, 1}, worker, [&](auto&& value) {
     static_assert(std::is_same_v<decltype(value), const std::string&>);
     first = &value;
   });
-  copy.open().evaluate({9, 1}, worker, [&](const std::string& value) { second = &value; });
+  copy.connect().evaluate({9, 1}, worker, [&](const std::string& value) { second = &value; });
   CHECK(first == second);  // copies of a plan share the range
   decltype(ps::from({1}))::reader::worker other;
-  ps::from({1, 2}).open().evaluate(
+  ps::from({1, 2}).connect().evaluate(
       {0, 1}, other, [](auto&& value) { static_assert(std::is_same_v<decltype(value), int&&>); });
   const std::vector<from_test::large> large(2);
   decltype(ps::from(large))::reader::worker third;
-  ps::from(large).open().evaluate({0, 1}, third, [](auto&& value) {
+  ps::from(large).connect().evaluate({0, 1}, third, [](auto&& value) {
     static_assert(std::is_same_v<decltype(value), const from_test::large&>);
   });
 }
@@ -109,7 +111,7 @@ TEST_CASE("source/from: a span is borrowed, not copied") {
 
 TEST_CASE("source/from: evaluating allocates nothing") {
   const auto source = ps::from(std::vector<std::string>(10, std::string(100, 'x')));
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(reader)::worker worker;
   std::size_t sum = 0;
   CHECK(penstock_test::allocations_of([&] {
@@ -143,8 +145,8 @@ TEST_CASE("source/from: the fingerprint sees the number of samples, and their by
 TEST_CASE("source/from: any other range is read forward, epoch after epoch") {
   const auto source = ps::from(std::list<std::string>{"one", "two", "three"});
   using type = std::remove_const_t<decltype(source)>;
-  auto reader = source.open();
-  auto other = source.open();
+  auto reader = source.connect();
+  auto other = source.connect();
   const std::vector<std::string> all = {"one", "two", "three"};
   reader.rewind(0);
   CHECK(from_test::drained<type>(reader) == all);
@@ -155,14 +157,14 @@ TEST_CASE("source/from: any other range is read forward, epoch after epoch") {
   CHECK(from_test::drained<type>(reader) == all);
   CHECK(from_test::drained<type>(other) == all);
   CHECK_THAT(source.describe(), contains("forward"));
-  auto empty = ps::from(std::list<int>{}).open();
+  auto empty = ps::from(std::list<int>{}).connect();
   int i = 0;
   CHECK(!empty.next(i));
   // a filter caches its beginning: each reader has a copy
   const auto odd = ps::from(std::views::iota(0, 10) | std::views::filter([](int x) { return x % 2 == 1; }));
   using odd_type = std::remove_const_t<decltype(odd)>;
   static_assert(ps::forward_source<odd_type>);
-  auto first = odd.open(), second = odd.open();
+  auto first = odd.connect(), second = odd.connect();
   CHECK(first.next(i));
   CHECK(from_test::drained<odd_type>(second) == std::vector<int>{1, 3, 5, 7, 9});
   CHECK(from_test::drained<odd_type>(first) == std::vector<int>{3, 5, 7, 9});
@@ -173,13 +175,39 @@ TEST_CASE("source/from: a range that can be read once says so when it is read ag
   const auto source = ps::from(std::views::istream<int>(numbers));
   using type = std::remove_const_t<decltype(source)>;
   static_assert(ps::forward_source<type>);
-  auto reader = source.open();
+  auto reader = source.connect();
   reader.rewind(0);
   CHECK(from_test::drained<type>(reader) == std::vector<int>{3, 1, 4, 1, 5});
   const auto error = codec_test::caught([&] { reader.rewind(1); });
   CHECK(error.code == ps::errc::state);
   CHECK_THAT(error.line, contains("read once only"));
-  auto other = source.open();
+  auto other = source.connect();
   int i = 0;
   CHECK(codec_test::caught([&] { static_cast<void>(other.next(i)); }).code == ps::errc::state);
+}
+
+TEST_CASE("source/from: open() gives the run of the source alone") {
+  const std::vector<int> numbers{3, 1, 2};
+  auto run = ps::from(numbers).open();
+  std::vector<int> seen;
+  for (const int x : run) seen.push_back(x);
+  CHECK(seen == numbers);
+
+  auto first = ps::from(numbers).open();
+  auto it = first.begin();
+  CHECK(*it == 3);
+  auto rest = ps::from(numbers).open(first.state());
+  std::vector<int> others;
+  for (const int x : rest) others.push_back(x);
+  CHECK(others == std::vector<int>{1, 2});
+
+  auto forward = ps::from(std::list<int>(numbers.begin(), numbers.end())).open();
+  seen.clear();
+  for (const int x : forward) seen.push_back(x);
+  CHECK(seen == numbers);
+
+  // the same source begins a longer plan, too
+  const auto source = ps::from(numbers);
+  auto batches = (source | ps::batch(3)).open();
+  CHECK(batches.begin()->size() == 3);
 }

@@ -21,7 +21,7 @@ template <class Source>
 auto sample(const Source& source, ps::position p) {
   typename Source::reader::worker worker;
   typename Source::element out{};
-  source.open().evaluate(p, worker, [&](auto&& value) { out = std::forward<decltype(value)>(value); });
+  source.connect().evaluate(p, worker, [&](auto&& value) { out = std::forward<decltype(value)>(value); });
   return out;
 }
 constexpr auto square = [](std::uint64_t i) { return i * i; };
@@ -38,7 +38,7 @@ TEST_CASE("source/generated: sample i is f(i), in every epoch") {
   CHECK(source.size() == 1000);
   CHECK(source.starts() == nullptr);
   CHECK_THAT(source.describe(), contains("generated(1000)"));
-  CHECK(source.open().key(17) == "17");
+  CHECK(source.connect().key(17) == "17");
   for (const std::uint64_t epoch : {0u, 1u, 7u}) CHECK(generated_test::sample(source, {epoch, 31}) == 961);
   const auto texts = ps::generated(
       5, [prefix = std::string("sample ")](std::uint64_t i) { return prefix + std::to_string(i); });
@@ -50,13 +50,13 @@ TEST_CASE("source/generated: a reference that f returns is handed on without a c
   const auto source = ps::generated(2, [&words](std::uint64_t i) -> const std::string& { return words[i]; });
   static_assert(std::is_same_v<decltype(source)::element, std::string>);
   decltype(source)::reader::worker worker;
-  source.open().evaluate({0, 1}, worker, [&](const std::string& s) { CHECK(&s == &words[1]); });
+  source.connect().evaluate({0, 1}, worker, [&](const std::string& s) { CHECK(&s == &words[1]); });
 }
 
 TEST_CASE("source/generated: random numbers belong to the sample and the seed, not to who asks") {
   const auto source = ps::generated(1000, generated_test::draw);
   std::set<std::uint64_t> values;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(reader)::worker worker;
   for (std::uint64_t i = 0; i < 1000; ++i)
     reader.evaluate({0, i}, worker, [&](std::uint64_t x) { values.insert(x); });
@@ -91,7 +91,7 @@ TEST_CASE("source/generated: the fingerprint is of size, seed and shards") {
 
 TEST_CASE("source/generated: evaluating allocates nothing of its own") {
   const auto source = ps::generated(10, generated_test::draw);
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(reader)::worker worker;
   std::uint64_t sum = 0;
   CHECK(penstock_test::allocations_of([&] {

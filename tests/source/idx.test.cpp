@@ -6,6 +6,7 @@
 #include "support/count_allocations.hpp"
 #include "support/temp_dir.hpp"
 
+#include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 
 #include <cstdint>
@@ -50,12 +51,12 @@ template <class T>
 std::vector<T> row(const ps::idx_source<T>& source, std::uint64_t index, const ps::extents& shape) {
   typename ps::idx_source<T>::reader::worker worker;
   std::vector<T> values(static_cast<std::size_t>(shape.elements()));
-  source.open().evaluate({0, index}, worker, [&](const auto& expression) {
+  source.connect().evaluate({0, index}, worker, [&](const auto& expression) {
     REQUIRE(expression.shape() == shape);
-    expression.write_to(values.data());
+    expression.write_to(ps::destination(values.data(), shape));
     const auto view = expression.finish();
     REQUIRE(view.shape() == shape);
-    REQUIRE(std::vector<T>(view.begin(), view.end()) == values);
+    REQUIRE(std::vector<T>(view.flat().begin(), view.flat().end()) == values);
   });
   return values;
 }
@@ -76,8 +77,8 @@ TEST_CASE("source/idx: gives the rows of files of every type, whatever the byte 
   const auto bytes = ps::idx(written(dir / "u8", made(0x08, {2, 2, 3}, counting(12))));
   CHECK(bytes.size() == 2);
   CHECK(bytes.starts() == nullptr);
-  CHECK(bytes.open().key(17) == "17");
-  CHECK(bytes.open().bytes_per_sample() == 6);
+  CHECK(bytes.connect().key(17) == "17");
+  CHECK(bytes.connect().bytes_per_sample() == 6);
   CHECK_THAT(bytes.describe(), contains("2 rows of (2, 3)"));
   CHECK(row(bytes, 1, ps::extents(2, 3)) == std::vector<std::uint8_t>{6, 7, 8, 9, 10, 11});
   const auto shorts = ps::idx<std::int16_t>(written(dir / "i16", made(0x0b, {2, 2}, counting(8))));
@@ -106,10 +107,10 @@ TEST_CASE("source/idx: images and labels are one record") {
   CHECK_THAT(source.describe(), contains("images") && contains("labels"));
   decltype(source)::reader::worker worker;
   int calls = 0;
-  source.open().evaluate({4, 2}, worker, [&](const auto& sample) {
+  source.connect().evaluate({4, 2}, worker, [&](const auto& sample) {
     CHECK(ps::get<"label">(sample) == 0x08090a0b);
     std::uint8_t image[4];
-    ps::get<"image">(sample).write_to(image);
+    ps::get<"image">(sample).write_to(ps::destination(image, ps::get<"image">(sample).shape()));
     CHECK(image[0] == 8);
     CHECK(image[3] == 11);
     ++calls;
@@ -169,7 +170,7 @@ TEST_CASE("source/idx: the fingerprint changes with the files, and evaluating al
   const auto c = ps::idx<std::int16_t>(written(dir / "c", made(0x0b, {2, 2}, byte_vector(8))));
   CHECK(a.fingerprint() == b.fingerprint());
   CHECK(a.fingerprint() != c.fingerprint());
-  const auto reader = a.open();
+  const auto reader = a.connect();
   decltype(reader)::worker worker;
   int sum = 0;
   const auto all = [&] {

@@ -115,7 +115,7 @@ TEST_CASE("source/idx_gz: reads the MNIST test set") {
                                 (*folder / "t10k-labels-idx1-ubyte.gz").string());
   REQUIRE(mnist.size() == 10'000);
   decltype(mnist)::reader::worker worker;
-  const auto reader = mnist.open();
+  const auto reader = mnist.connect();
   std::array<int, 10> counts{};
   std::vector<int> first;
   double sum = 0;
@@ -127,7 +127,7 @@ TEST_CASE("source/idx_gz: reads the MNIST test set") {
       if (i < 10) first.push_back(label);
       const auto image = ps::get<"image">(sample).finish();
       REQUIRE(image.shape() == ps::extents(28, 28));
-      for (const std::uint8_t pixel : image) sum += pixel;
+      for (const std::uint8_t pixel : image.flat()) sum += pixel;
     });
   // as known of the data set: its labels, and the mean of its pixels
   CHECK(first == std::vector<int>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});

@@ -37,8 +37,8 @@ void two_samples(const fs::path& path, const char* text = "one") {
 }
 
 std::string first_text(const penstock::webdataset<penstock::file>& data) {
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  decltype(data.connect())::worker worker;
   std::string text;
   reader.evaluate({0, 0}, worker,
                   [&](const auto& s) { text = std::string(penstock::text_of(s.member(0).finish())); });
@@ -98,7 +98,7 @@ TEST_CASE("source/index_policy: a shard of the same size with another time of ch
   const webdataset before(shard);
   penstock_test::raw_tar().member("x.txt", "one").member("y.txt", "two").end().save(shard.string());
   fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(5));
-  CHECK(webdataset(shard).open().key(0) == "x");
+  CHECK(webdataset(shard).connect().key(0) == "x");
 }
 
 TEST_CASE("source/index_policy: a damaged index is built again, or refused with both names") {

@@ -40,7 +40,7 @@ std::string written(const std::filesystem::path& path, std::string_view content)
 template <class Source>
 std::vector<std::string> all_of(const Source& source) {
   std::vector<std::string> all;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](std::string_view text) { all.emplace_back(text); });
@@ -113,13 +113,13 @@ TEST_CASE("source/lines: random texts, of fewer and more lines than one entry of
     if (want.empty()) continue;
     const auto source = ps::lines(memory);
     REQUIRE(all_of(source) == want);
-    const auto reader = source.open();
+    const auto reader = source.connect();
     decltype(source)::reader::worker worker;
     for (int i = 0; i < 50; ++i) {
       const std::uint64_t index = random.below(source.size());
       reader.evaluate({0, index}, worker,
                       [&](std::string_view text) { REQUIRE(text == want[static_cast<std::size_t>(index)]); });
-      reader.will_need(index);
+      reader.ranges(index, penstock::detail::hint_sink{});
     }
   }
 }
@@ -134,10 +134,10 @@ TEST_CASE("source/lines: files by a pattern are one dataset, and lines are views
   CHECK(all_of(source) == std::vector<std::string>{"zero", "one", "two", "three"});
   CHECK(*source.starts() == std::vector<std::uint64_t>{0, 2, 4});
   CHECK_THAT(source.describe(), contains("3 files, 19 bytes): 4 lines"));
-  CHECK_THAT(source.open().key(3), contains("2.txt:2"));
-  CHECK(source.open().bytes_per_sample() == 4);
-  source.open().will_need(99);
-  const auto reader = source.open();
+  CHECK_THAT(source.connect().key(3), contains("2.txt:2"));
+  CHECK(source.connect().bytes_per_sample() == 4);
+  source.connect().ranges(99, penstock::detail::hint_sink{});
+  const auto reader = source.connect();
   decltype(source)::reader::worker worker;
   const char* first = nullptr;
   reader.evaluate({0, 2}, worker, [&](std::string_view text) { first = text.data(); });
@@ -162,7 +162,7 @@ TEST_CASE("source/lines: the table is small, and reading allocates nothing") {
   CHECK(sparse.group == 1);
   CHECK(sparse.begins.capacity() == 400);
   const auto source = ps::lines(ps::memory_files().add("x", text));
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(source)::reader::worker worker;
   std::size_t sum = 0;
   CHECK(penstock_test::allocations_of([&] {
@@ -202,16 +202,17 @@ TEST_CASE("source/lines: what cannot be read or has changed is an error that nam
   const std::uint64_t mark = source.fingerprint();
   decltype(source)::reader::worker worker;
   const auto behind = caught([&] {
-    source.open().evaluate({0, 1}, worker, [](std::string_view) { throw ps::error(ps::errc::format, "no"); });
+    source.connect().evaluate({0, 1}, worker,
+                              [](std::string_view) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(behind.line, contains("x.txt") && contains("x.txt:2") && contains("offset 4"));
   const auto codec = caught([&] {
-    source.open().evaluate({0, 1}, worker,
-                           [](std::string_view) { throw ps::error(ps::errc::format, "no").at_offset(2); });
+    source.connect().evaluate({0, 1}, worker,
+                              [](std::string_view) { throw ps::error(ps::errc::format, "no").at_offset(2); });
   });
   CHECK_THAT(codec.line, contains("no, at byte 2 of the line") && contains("offset 4"));
   written(dir / "x.txt", "one\nthree\n");
-  const auto changed = caught([&] { source.open().evaluate({0, 0}, worker, [](std::string_view) {}); });
+  const auto changed = caught([&] { source.connect().evaluate({0, 0}, worker, [](std::string_view) {}); });
   CHECK(changed.code == ps::errc::io);
   CHECK_THAT(changed.line, contains("x.txt") && contains("was changed"));
   CHECK(ps::lines(path).fingerprint() != mark);
@@ -245,8 +246,8 @@ TEST_CASE("source/lines: a file that is cut off while its lines are read is an e
   for (int i = 0; i < 20'000; ++i) content += "a line of twenty-six bytes\n";
   const auto path = written(dir / "x.txt", content);
   const auto source = ps::lines(path);
-  const auto reader = source.open();
-  decltype(source.open())::worker worker;
+  const auto reader = source.connect();
+  decltype(source.connect())::worker worker;
   const auto cut = caught([&] {
     reader.evaluate({0, 15'000}, worker, [&](std::string_view line) {
       std::filesystem::resize_file(path, 100);

@@ -69,15 +69,17 @@ TEST_CASE("source/manifest: the fingerprint is of the shards, not of where they 
 TEST_CASE("source/manifest: as text, and back") {
   const std::uint64_t most = ~std::uint64_t{0};
   const manifest all(
-      {{"d/a b", 10, 2, 8, most, 17}, {"", 0, 0, 0, 0, 0}, {"odd\nname\xff", 20, 3, 9, 2, most}});
+      {{"d/a b", 10, 2, 8, most, 17, true}, {"", 0, 0, 0, 0, 0}, {"odd\nname\xff", 20, 3, 9, 2, most}});
   const std::string text = to_string(all);
   const manifest back = penstock::manifest_from_string(text);
   CHECK(back.fingerprint() == all.fingerprint());
+  CHECK(back.unended() == 1);
   REQUIRE(back.shards().size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(back.shards()[i].name == all.shards()[i].name);
     CHECK(back.shards()[i].payload == all.shards()[i].payload);
     CHECK(back.shards()[i].stamp == all.shards()[i].stamp);
+    CHECK(back.shards()[i].unended == (i == 0));
   }
   CHECK(to_string(back) == text);
   CHECK(penstock::manifest_from_string(to_string(manifest())).shards().empty());
@@ -98,9 +100,10 @@ TEST_CASE("source/manifest: a text that is none, or was cut or edited, is an err
     CHECK(refused(text.substr(0, cut)));
   }
   CHECK(refused(text + " "));
-  for (const char* other : {"penstock manifest 2 0\n", "penstock manifest 1 99999999999999999999\n",
-                            "penstock manifest 1 18446744073709551615\n",
-                            "penstock manifest 1 1\n1 1 1 1 1 18446744073709551615 a\n",
-                            "penstock manifest 1 1\n1 -1 1 1 1 1 a\n"})
+  for (const char* other :
+       {"penstock manifest 1 0\n", "penstock manifest 3 0\n", "penstock manifest 2 99999999999999999999\n",
+        "penstock manifest 2 18446744073709551615\n",
+        "penstock manifest 2 1\n1 1 1 1 1 0 18446744073709551615 a\n",
+        "penstock manifest 2 1\n1 1 1 1 1 2 1 a\n", "penstock manifest 2 1\n1 -1 1 1 1 0 1 a\n"})
     CHECK(refused(other));
 }

@@ -254,14 +254,14 @@ struct noting_source {
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "noting"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return bytes; }
-  [[nodiscard]] reader open() const { return {hints, bytes}; }
+  [[nodiscard]] reader connect() const { return {hints, bytes}; }
 };
 
 TEST_CASE("source/mix: read-ahead and the size of samples reach the sources") {
   std::vector<std::uint64_t> first, second;
   const auto mixed = ps::mix(ps::weights{1, 3}, noting_source{&first, 100} | ps::shuffle(4),
                              noting_source{&second, 500}, ps::stopping::all_exhausted);
-  CHECK(mixed.open().bytes_per_sample() == 400);
+  CHECK(mixed.connect().bytes_per_sample() == 400);
   numbers read;
   {
     auto run = (mixed | ps::prefetch(64) | ps::batch(16, ps::tail::keep) | ps::workers(0)).open();
@@ -286,7 +286,7 @@ TEST_CASE("source/mix: shards of a tar and made-up samples as one") {
   const auto made = ps::generated(60, [](std::uint64_t i) { return "made " + std::to_string(i); });
   const auto mixed = ps::mix(ps::weights{1, 1}, packed, made, ps::stopping::all_exhausted);
   std::set<std::string> seen;
-  for (const auto& s : mixed | ps::workers(2)) seen.insert(std::string(s));
+  for (const auto& s : (mixed | ps::workers(2)).epoch(0)) seen.insert(std::string(s));
   CHECK(seen.size() == 100);
   auto run = (mixed | ps::batch(8, ps::ragged)).open();
   for (auto&& b : run.epoch(0)) {
@@ -297,7 +297,7 @@ TEST_CASE("source/mix: shards of a tar and made-up samples as one") {
 TEST_CASE("source/mix: nothing is allocated for a sample") {
   const auto mixed = ps::mix(ps::weights{3, 2, 1}, numbered(5'000, 0) | ps::shuffle(1),
                              sharded(4'000, 1) | ps::shuffle(2, ps::window(4)), numbered(50, 2));
-  const auto reader = mixed.open();
+  const auto reader = mixed.connect();
   decltype(mixed)::reader::worker worker;
   std::uint64_t sum = 0;
   const auto read = [&](std::uint64_t first, std::uint64_t last) {
@@ -306,7 +306,7 @@ TEST_CASE("source/mix: nothing is allocated for a sample") {
   };
   const auto far = ps::mix(ps::weights{3, 2, 1}, numbered(50'000, 0), numbered(40'000, 1), numbered(50, 2),
                            ps::samples_per_epoch(60'000));
-  const auto far_reader = far.open();
+  const auto far_reader = far.connect();
   decltype(far)::reader::worker far_worker;
   const auto read_far = [&](std::uint64_t first, std::uint64_t last) {
     for (std::uint64_t i = first; i < last; ++i)

@@ -9,14 +9,20 @@
 #include "support/test_data.hpp"
 
 #include <penstock/codec/npy.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -69,15 +75,16 @@ auto all_of(const Source& source) {
   using T = typename Source::element::value_type;
   std::vector<T> all;
   bool same = true;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](const auto& row) {
       const auto values = std::make_unique<T[]>(static_cast<std::size_t>(row.shape().elements()) + 1);
-      row.write_to(values.get());
+      row.write_to(ps::destination(values.get(), row.shape()));
       const auto view = row.finish();
-      same = same && view.shape() == source.row() && std::equal(view.begin(), view.end(), values.get());
-      all.insert(all.end(), view.begin(), view.end());
+      same = same && view.shape() == source.row() &&
+             std::equal(view.flat().begin(), view.flat().end(), values.get());
+      all.insert(all.end(), view.flat().begin(), view.flat().end());
     });
   REQUIRE(same);
   return all;
@@ -106,7 +113,7 @@ TEMPLATE_TEST_CASE("source/npy_rows: gives the rows of arrays of every type and 
     CHECK(all_of(mapped) == want);
     CHECK(all_of(ps::npy_rows<T>(ps::file(path))) == want);
     CHECK(all_of(ps::npy_rows<T>(ps::memory_files().add("x", made<T>(shape)))) == want);
-    CHECK(mapped.open().bytes_per_sample() == sizeof(T) * shape.drop_front().elements());
+    CHECK(mapped.connect().bytes_per_sample() == sizeof(T) * shape.drop_front().elements());
   }
 }
 
@@ -122,15 +129,15 @@ TEST_CASE("source/npy_rows: several files are one dataset, and views lie in the 
   CHECK(all_of(ps::npy_rows<float, 3>(pattern)) == counting<float>(18));
   CHECK(*source.starts() == std::vector<std::uint64_t>{0, 2, 6});
   CHECK_THAT(source.describe(), contains("3 files): 6 rows of (3,) 'f4'"));
-  CHECK_THAT(source.open().key(3), contains("2.npy:1"));
-  const auto reader = source.open();
+  CHECK_THAT(source.connect().key(3), contains("2.npy:1"));
+  const auto reader = source.connect();
   decltype(source)::reader::worker worker;
   const float* first = nullptr;
   reader.evaluate({0, 2}, worker, [&](const auto& row) { first = row.finish().data(); });
   reader.evaluate({0, 5}, worker, [&](const auto& row) { CHECK(row.finish().data() == first + 9); });
   CHECK(worker.scratch.capacity() == 0);
-  reader.will_need(5);
-  reader.will_need(6);
+  reader.ranges(5, penstock::detail::hint_sink{});
+  reader.ranges(6, penstock::detail::hint_sink{});
   CHECK(caught([&] { reader.evaluate({0, 6}, worker, [](const auto&) {}); }).code == ps::errc::argument);
   const auto behind = caught([&] {
     reader.evaluate({0, 3}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
@@ -188,7 +195,7 @@ TEST_CASE("source/npy_rows: rows land in batches, in a shuffled order and on any
       ps::npy_rows<std::int32_t>(ps::memory_files().add("n", made<std::int32_t>(ps::extents(16))));
   CHECK(penstock_test::values_of(numbers | ps::batch(4)) == counting<std::int32_t>(16));
 
-  const auto reader = known.open();
+  const auto reader = known.connect();
   decltype(known)::reader::worker worker;
   float sum = 0;
   CHECK(penstock_test::allocations_of([&] {
@@ -279,11 +286,25 @@ TEST_CASE("source/npy_rows: the fingerprint changes with the files, and a change
   written(dir / "x.npy", made<float>(ps::extents(3, 3)));
   CHECK(source.fingerprint() != ps::npy_rows<float>(path).fingerprint());
   decltype(source)::reader::worker worker;
-  const auto error = caught([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
+  const auto error = caught([&] { source.connect().evaluate({0, 0}, worker, [](const auto&) {}); });
   CHECK(error.code == ps::errc::io);
   CHECK_THAT(error.line, contains("was changed") && contains("x.npy"));
   CHECK(caught([&] { static_cast<void>(ps::npy_rows<float>((dir / "no.npy").string())); }).code ==
         ps::errc::io);
+}
+
+TEST_CASE("source/npy_rows: bools come in a loop without batches, and out of a decoded member") {
+  const std::array<bool, 6> truths = {true, false, true, true, false, false};
+  const byte_vector file = ps::npy_bytes<bool>(ps::extents(3, 2), truths);
+  std::vector<bool> rows, decoded;
+  const auto plan = ps::npy_rows<bool>(ps::memory_files().add("x", file)) | ps::workers(1);
+  for (const auto& row : plan) rows.insert(rows.end(), row.values().begin(), row.values().end());
+  CHECK(rows == std::vector<bool>(truths.begin(), truths.end()));
+  const auto files = ps::from(std::vector<std::string>{std::string(ps::text_of(file))});
+  const auto arrays = files | ps::decode<ps::npy<bool>> | ps::workers(1);
+  for (const auto& array : arrays)
+    decoded.insert(decoded.end(), array.values().begin(), array.values().end());
+  CHECK(decoded == rows);
 }
 
 TEST_CASE("source/npy_rows: real files of numpy") {
@@ -307,7 +328,7 @@ TEST_CASE("source/npy_rows: real files of numpy") {
       const auto view = array.finish();
       const auto source = ps::npy_rows<T>(ps::memory_files().add(name, bytes));
       CHECK(source.size() == array.shape()[0]);
-      CHECK(all_of(source) == std::vector<T>(view.begin(), view.end()));
+      CHECK(all_of(source) == std::vector<T>(view.flat().begin(), view.flat().end()));
       ++read;
     };
     rows(float{});

@@ -5,6 +5,7 @@
 #include "support/codec_test.hpp"
 #include "support/collect.hpp"
 #include "support/external_program.hpp"
+#include "support/noting_storage.hpp"
 #include "support/temp_dir.hpp"
 #include "support/zip_writer.hpp"
 
@@ -12,12 +13,17 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/npy_rows.hpp>
+#include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -96,7 +102,7 @@ TEST_CASE("source/npz_rows: rows of an array by its name, from any storage") {
   CHECK(rows.size() == 8);
   CHECK(rows.row() == ps::extents(3));
   CHECK(*rows.starts() == std::vector<std::uint64_t>{0, 4, 8});
-  CHECK_THAT(rows.open().key(5), contains("1.npz:1"));
+  CHECK_THAT(rows.connect().key(5), contains("1.npz:1"));
   CHECK_THAT(rows.describe(), contains("npz_rows(2 files): 8 rows of (3,) 'f4'"));
   CHECK(values_of(rows) == counting(24));
   CHECK(values_of(ps::npz_rows<float>(ps::file(pattern), "x")) == counting(24));
@@ -215,6 +221,60 @@ TEST_CASE("source/npz_rows: an error of the storage keeps its place in the file"
   CHECK(e.code == ps::errc::io);
   CHECK_THAT(e.line, contains("worn out") && contains("file disk.npz") && contains("offset 35") &&
                          !contains("of the array"));
+}
+
+TEST_CASE("source/npz_rows: an array that a plan does not use is neither opened nor read nor compared") {
+  using namespace npz_rows_test;
+  const std::string text = zip_writer()
+                               .add("x.npy", array<float>(ps::extents(20, 3)))
+                               .add("y.npy", array<std::int64_t>(ps::extents(20)))
+                               .text();
+  const penstock_test::noting_storage for_x{held(text)}, for_y{held(text)};
+  const auto both =
+      ps::zip<"x", "y">(ps::npz_rows<float, 3>(for_x, "x"), ps::npz_rows<std::int64_t>(for_y, "y"));
+  const auto x_of = [](const auto& plan) {
+    std::vector<float> all;
+    for (auto&& b : (plan | ps::prefetch(4) | ps::batch(6) | ps::workers(0)).epoch(0)) {
+      const auto values = ps::get<"x">(b).values();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const auto asked = [](const penstock_test::noting_storage& where) {
+    const std::uint64_t all = where.notes->reads.size() + where.notes->hints.size() + where.notes->signatures;
+    where.notes->clear();
+    return all;
+  };
+  CHECK((asked(for_x) != 0 && asked(for_y) != 0));  // the plan looks at both when it is made
+  CHECK(x_of(both | ps::fields<"x">) == counting(60));
+  CHECK((asked(for_x) != 0 && asked(for_y) == 0));
+  const auto some = x_of(both | ps::shuffle(4) | ps::fields<"x">);
+  CHECK((asked(for_x) != 0 && asked(for_y) == 0));
+  CHECK(x_of(both | ps::shuffle(4)) == some);
+  CHECK((asked(for_x) != 0 && asked(for_y) != 0));
+
+  // An array that is broken does harm where it is used.
+  for_y.notes->worn_end = text.size();
+  CHECK(x_of(both | ps::fields<"x">) == counting(60));
+  CHECK_THAT(penstock_test::error_of([&] { x_of(both); }), contains("worn out") && contains("x.npz"));
+}
+
+TEST_CASE("source/npz_rows: a file that is not used may go away when the plan is made") {
+  using namespace npz_rows_test;
+  const penstock_test::temp_dir dir;
+  const auto x = written(dir / "x.npz", zip_writer().add("a.npy", array<float>(ps::extents(4))).text());
+  const auto y = written(dir / "y.npz", zip_writer().add("a.npy", array<float>(ps::extents(4), 9)).text());
+  const auto both = ps::zip<"x", "y">(ps::npz_rows<float>(x, "a"), ps::npz_rows<float>(ps::file(y), "a"));
+  const auto sum = [](const auto& plan) {
+    float all = 0;
+    for (auto&& b : (plan | ps::batch(2) | ps::workers(0)).epoch(0))
+      for (const float v : ps::get<"x">(b).flat()) all += v;
+    return all;
+  };
+  CHECK(sum(both) == 6);
+  std::filesystem::remove(y);
+  CHECK(sum(both | ps::fields<"x">) == 6);
+  CHECK_THAT(penstock_test::error_of([&] { sum(both); }), contains("y.npz"));
 }
 
 TEST_CASE("source/npz_rows: a directory of more than 64 MiB is not read") {

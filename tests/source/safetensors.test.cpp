@@ -172,12 +172,12 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
   const std::string pattern = (dir / "{0..2}.st").string();
   const auto all_of = [](const auto& source) {
     std::vector<float> all;
-    const auto reader = source.open();
+    const auto reader = source.connect();
     typename std::remove_cvref_t<decltype(source)>::reader::worker worker;
     for (std::uint64_t i = 0; i < source.size(); ++i)
       reader.evaluate({0, i}, worker, [&](const auto& row) {
         const auto view = row.finish();
-        all.insert(all.end(), view.begin(), view.end());
+        all.insert(all.end(), view.flat().begin(), view.flat().end());
       });
     return all;
   };
@@ -189,7 +189,7 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
   CHECK(all_of(ps::safetensors_rows<float, 3>(pattern, "x")) == want);
   CHECK(all_of(ps::safetensors_rows<float>(ps::file(pattern), "x")) == want);
   CHECK_THAT(rows.describe(), contains("safetensors_rows(3 files): 5 rows of (3,) 'F32'"));
-  CHECK(rows.open().key(3) == (dir / "2.st").string() + ":1");
+  CHECK(rows.connect().key(3) == (dir / "2.st").string() + ":1");
   CHECK(rows.fingerprint() == ps::safetensors_rows<float>(pattern, "x").fingerprint());
 
   // Tensors of as many rows in the same file are other data.
@@ -323,8 +323,8 @@ save_file(tensors, sys.argv[1], metadata={"by": "numpy"})
     CHECK(same);
     const auto rows = ps::safetensors_rows<T>(path, name);
     CHECK(rows.size() == 4);
-    const auto reader = rows.open();
-    typename decltype(rows.open())::worker worker;
+    const auto reader = rows.connect();
+    typename decltype(rows.connect())::worker worker;
     reader.evaluate({0, 3}, worker,
                     [&](const auto& row) { CHECK(row.finish().data()[5] == static_cast<T>(23)); });
   };

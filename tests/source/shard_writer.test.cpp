@@ -47,7 +47,7 @@ TEST_CASE(
   CHECK(data.size() == 25);
   CHECK(data.fingerprint() == made.fingerprint());
   CHECK(*data.starts() == *made.starts());
-  CHECK(data.open().key(24) == "k24");
+  CHECK(data.connect().key(24) == "k24");
 }
 
 TEST_CASE("source/shard_writer: names from patterns and prefixes") {

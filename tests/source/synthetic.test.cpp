@@ -24,7 +24,7 @@ namespace synthetic_test {
 byte_vector sample(const ps::synthetic_source& source, ps::position p) {
   ps::synthetic_source::reader::worker worker;
   byte_vector out;
-  source.open().evaluate(p, worker, [&](const ps::synthetic_bytes& blob) {
+  source.connect().evaluate(p, worker, [&](const ps::synthetic_bytes& blob) {
     out.resize(static_cast<std::size_t>(blob.size()));
     blob.read_into(out);
     CHECK(codec_test::to_vector(blob.finish()) == out);
@@ -40,7 +40,7 @@ TEST_CASE(
   for (const std::uint64_t bytes : {0u, 1u, 7u, 8u, 9u, 1000u}) {
     const auto source = ps::synthetic({.samples = 100, .bytes = bytes});
     CHECK(source.size() == 100);
-    CHECK(source.open().bytes_per_sample() == bytes);
+    CHECK(source.connect().bytes_per_sample() == bytes);
     CHECK(synthetic_test::sample(source, {0, 3}).size() == bytes);
     CHECK(synthetic_test::sample(source, {0, 3}) == synthetic_test::sample(source, {5, 3}));
     if (bytes >= 8) {
@@ -57,7 +57,7 @@ TEST_CASE(
 }
 
 TEST_CASE("source/synthetic: what a sample costs is drawn by its place and within the jitter") {
-  const auto reader = ps::synthetic({.samples = 1, .cost = 100us, .jitter = 0.25}).open();
+  const auto reader = ps::synthetic({.samples = 1, .cost = 100us, .jitter = 0.25}).connect();
   auto least = reader.cost_of({0, 0}), most = least, sum = 0ns;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const auto cost = reader.cost_of({1, i});
@@ -71,7 +71,7 @@ TEST_CASE("source/synthetic: what a sample costs is drawn by its place and withi
   CHECK((sum / 1000 > 97us && sum / 1000 < 103us));
   CHECK(reader.cost_of({1, 5}) != reader.cost_of({2, 5}));
   const auto tail =
-      ps::synthetic({.samples = 1, .cost = 100us, .tail_probability = 0.1, .tail_factor = 20}).open();
+      ps::synthetic({.samples = 1, .cost = 100us, .tail_probability = 0.1, .tail_factor = 20}).connect();
   int slow = 0;
   for (std::uint64_t i = 0; i < 2000; ++i) {
     const auto cost = tail.cost_of({0, i});
@@ -79,12 +79,12 @@ TEST_CASE("source/synthetic: what a sample costs is drawn by its place and withi
     slow += cost == 2000us ? 1 : 0;
   }
   CHECK((slow > 140 && slow < 260));
-  CHECK(ps::synthetic({.samples = 1}).open().cost_of({0, 0}) == 0ns);
+  CHECK(ps::synthetic({.samples = 1}).connect().cost_of({0, 0}) == 0ns);
 }
 
 TEST_CASE("source/synthetic: the cost is spent before the sample is handed on, spinning or asleep") {
   for (const auto wait : {ps::synthetic_wait::spin, ps::synthetic_wait::sleep}) {
-    const auto reader = ps::synthetic({.samples = 1, .bytes = 8, .cost = 2ms, .wait = wait}).open();
+    const auto reader = ps::synthetic({.samples = 1, .bytes = 8, .cost = 2ms, .wait = wait}).connect();
     ps::synthetic_source::reader::worker worker;
     const auto before = std::chrono::steady_clock::now();
     auto at = before;
@@ -126,7 +126,7 @@ TEST_CASE("source/synthetic: the fingerprint is of the content and not of its co
 }
 
 TEST_CASE("source/synthetic: evaluating allocates nothing once the scratch has grown") {
-  const auto reader = ps::synthetic({.samples = 10, .bytes = 1000, .cost = 10ns}).open();
+  const auto reader = ps::synthetic({.samples = 10, .bytes = 1000, .cost = 10ns}).connect();
   ps::synthetic_source::reader::worker worker;
   std::size_t sum = 0;
   const auto all = [&] {

@@ -65,11 +65,11 @@ TEST_CASE("source/tar_writer: what is written is read back") {
   CHECK(data.size() == 6);
   CHECK(data.manifest().shards()[0].content == shard.content);
   CHECK(data.manifest().shards()[0].payload == shard.payload);
-  const auto reader = data.open();
+  const auto reader = data.connect();
   CHECK(reader.key(1) == "folder/empty");
   CHECK(reader.key(2) == long_key(120));
   CHECK(reader.key(3) == long_key(400));
-  decltype(data.open())::worker worker;
+  decltype(data.connect())::worker worker;
   reader.evaluate({0, 3}, worker, [](const auto& s) {
     REQUIRE(s.size() == 1);
     CHECK(s.name(0) == "txt");
@@ -102,7 +102,7 @@ TEST_CASE("source/tar_writer: names of every length come back, through the heade
   for (const std::string& key : keys) out.write(key, {{"t", key}});
   out.close();
   const penstock::webdataset data(penstock::memory_files().add("s.tar", bytes));
-  const auto reader = data.open();
+  const auto reader = data.connect();
   REQUIRE(data.size() == keys.size());
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) wrong += reader.key(i) == keys[i] ? 0 : 1;

@@ -8,6 +8,7 @@
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
+#include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/detail/little_endian.hpp>
@@ -98,12 +99,12 @@ auto all_of(const Source& source) {
   using T = typename Source::element::value_type;
   std::vector<std::vector<T>> all;
   bool same = true;
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](const auto& window) {
       std::vector<T> values(static_cast<std::size_t>(window.shape().elements()));
-      window.write_to(values.data());
+      window.write_to(ps::destination(values.data(), window.shape()));
       const auto view = window.finish();
       same = same && std::vector<T>(view.begin(), view.end()) == values;
       all.push_back(values);
@@ -177,13 +178,13 @@ TEST_CASE("source/tokens: windows of every length and stride are those of the de
   CHECK(known.tokens() == 60);
   CHECK_THAT(known.describe(),
              contains("4 files, 60 tokens") && contains("24 windows of 5 + 1 tokens, 2 apart"));
-  CHECK_THAT(known.open().key(7), contains("raw300:2"));
-  CHECK(known.open().bytes_per_sample() == 12);
-  known.open().will_need(7);
-  known.open().will_need(1'000'000);
+  CHECK_THAT(known.connect().key(7), contains("raw300:2"));
+  CHECK(known.connect().bytes_per_sample() == 12);
+  known.connect().ranges(7, penstock::detail::hint_sink{});
+  known.connect().ranges(1'000'000, penstock::detail::hint_sink{});
   CHECK(caught([&] {
           ps::token_source<token, ps::token_window<5>, ps::mapped_file>::reader::worker worker;
-          known.open().evaluate({0, 24}, worker, [](const auto&) {});
+          known.connect().evaluate({0, 24}, worker, [](const auto&) {});
         }).code == ps::errc::argument);
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("source/tokens: no window crosses the end of a document where that is 
       const auto source = ps::megatron_tokens<token>(pattern, windows{length, targets, stride, within});
       REQUIRE(all_of(source) == want);
       // in any order as well
-      const auto reader = source.open();
+      const auto reader = source.connect();
       decltype(source)::reader::worker worker;
       for (int i = 0; i < 30; ++i) {
         const std::uint64_t index = random.below(source.size());
@@ -274,15 +275,16 @@ TEST_CASE("source/tokens: a trillion windows cost no table") {
   CHECK(penstock_test::allocations - before < 20'000);  // some for each file
   CHECK(source.size() == 1000 * (each - 4));
   CHECK(source.size() > 1'000'000'000'000);
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(source)::reader::worker worker;
   std::vector<token> window(5);
   for (const std::uint64_t file : {0u, 1u, 999u}) {
-    reader.evaluate({0, file * (each - 4)}, worker, [&](const auto& w) { w.write_to(window.data()); });
+    reader.evaluate({0, file * (each - 4)}, worker,
+                    [&](const auto& w) { w.write_to(ps::destination(window.data(), w.shape())); });
     CHECK(window == std::vector<token>{7, 8, 9, 0, 0});
     reader.evaluate({0, (file + 1) * (each - 4) - 1}, worker, [&](const auto& w) {
       CHECK(w.offset() == (each - 5) * sizeof(token));
-      w.write_to(window.data());
+      w.write_to(ps::destination(window.data(), w.shape()));
     });
     CHECK(window == std::vector<token>(5));
   }
@@ -312,7 +314,7 @@ TEST_CASE("source/tokens: evaluating allocates nothing, and views lie in the map
   const std::string path = written(dir / "x.bin", counting(0, 1000));
   write(dir / "x.idx", megatron({{100, 200}, {3}, {697}}));
   const auto source = ps::megatron_tokens<token>(path, ps::token_window<16>{.within_documents = true});
-  const auto reader = source.open();
+  const auto reader = source.connect();
   decltype(source)::reader::worker worker;
   const token* first = nullptr;
   std::uint64_t sum = 0;
@@ -442,7 +444,7 @@ TEST_CASE("source/tokens: a file that changes after the plan was made is noticed
             .fingerprint());
   write(dir / "x.bin", counting(1, 101));
   decltype(source)::reader::worker worker;
-  const auto error = caught([&] { source.open().evaluate({0, 0}, worker, [](const auto&) {}); });
+  const auto error = caught([&] { source.connect().evaluate({0, 0}, worker, [](const auto&) {}); });
   CHECK(error.code == ps::errc::io);
   CHECK_THAT(error.line, contains("was changed") && contains("x.bin"));
   CHECK(source.fingerprint() !=
@@ -455,7 +457,7 @@ TEST_CASE("source/tokens: an error of a stage behind is told with file and offse
   const auto source = ps::raw_tokens<token>(written(dir / "x.bin", counting(0, 100)), windows{.length = 8});
   decltype(source)::reader::worker worker;
   const auto error = caught([&] {
-    source.open().evaluate({0, 2}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
+    source.connect().evaluate({0, 2}, worker, [](const auto&) { throw ps::error(ps::errc::format, "no"); });
   });
   CHECK_THAT(error.line, contains("x.bin") && contains("offset 32"));
 }
@@ -465,7 +467,7 @@ namespace tokens_test {
 /// Calls `use` with the first token of each window.
 template <class Source, class Use>
 void each_first(const Source& source, Use use) {
-  const auto reader = source.open();
+  const auto reader = source.connect();
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](const auto& window) { use(window.finish().data()[0]); });

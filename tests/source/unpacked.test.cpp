@@ -48,8 +48,8 @@ auto any_unpacked(const Paths& paths, const penstock::unpacked_options& options 
 template <class Source>
 std::vector<std::string> backward_listing(const Source& data) {
   std::vector<std::string> lines;
-  const auto reader = data.open();
-  typename decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  typename decltype(data.connect())::worker worker;
   for (std::uint64_t i = data.size(); i-- > 0;)
     reader.evaluate({0, i}, worker, [&lines](const auto& s) { lines.push_back(penstock_test::line_of(s)); });
   return lines;

@@ -4,10 +4,12 @@
 #include "support/catch.hpp"
 #include "support/external_program.hpp"
 #include "support/raw_tar.hpp"
+#include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
 #include <penstock/core/random.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
@@ -44,7 +46,7 @@ using penstock_test::raw_tar;
 template <class Source>
 std::vector<std::string> listing(const Source& data) {
   std::vector<std::string> lines;
-  const auto reader = data.open();
+  const auto reader = data.connect();
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < data.size(); ++i) {
     reader.evaluate({0, i}, worker, [&](const auto& s) {
@@ -242,6 +244,65 @@ TEST_CASE("source/webdataset: an archive ends at the first zero block or at the 
   CHECK(listing(raw_tar().end()).empty());
 }
 
+TEST_CASE(
+    "source/webdataset: a shard without end-of-archive blocks is counted, and refused where that is asked") {
+  const auto two = [] { return raw_tar().member("a.txt", "1").member("b.txt", "2"); };
+  const std::string ended = two().end(1).bytes, cut = two().bytes;
+  const auto where = memory_files().add("whole.tar", ended).add("cut.tar", cut).add("cut2.tar", cut);
+  const auto data = webdataset(where);
+  CHECK(data.size() == 6);
+  CHECK(data.manifest().unended() == 2);
+  CHECK_FALSE(data.manifest().shards()[0].unended);
+  CHECK(data.manifest().shards()[1].unended);
+  const auto known = penstock::manifest_from_string(to_string(data.manifest()));
+  const auto refused = [](auto open) {
+    try {
+      open();
+    } catch (const penstock::error& e) {
+      CHECK((e.code() == errc::format));
+      CHECK(e.file() == "cut.tar");
+      CHECK_THAT(e.what(),
+                 penstock_test::contains("has no end-of-archive blocks: it may have been cut off") &&
+                     penstock_test::contains("there are 2 of 3"));
+      return true;
+    }
+    return false;
+  };
+  CHECK(refused([&] { (void)webdataset(where, {.require_end = true}); }));
+  CHECK(refused([&] { (void)webdataset(where, known, {.require_end = true}); }));
+  CHECK(webdataset(memory_files().add("whole.tar", ended), {.require_end = true}).size() == 2);
+
+  const penstock_test::temp_dir dir;  // the index that is kept says it too
+  std::ofstream(dir / "cut.tar", std::ios::binary) << cut;
+  for (int time = 0; time < 2; ++time)
+    CHECK(webdataset((dir / "cut.tar").string()).manifest().unended() == 1);
+  CHECK(webdataset((dir / "cut.tar").string(), {.index = index_policy::require}).manifest().unended() == 1);
+}
+
+TEST_CASE("source/webdataset: extension headers above the limit say which option reads them") {
+  const std::string large = penstock_test::pax_record("comment=" + std::string(3u << 20, 'c'));
+  const auto bytes = raw_tar().pax('x', large).member("a.txt", "1").end().bytes;
+  const auto e = failure_of(bytes);
+  REQUIRE(e.has_value());
+  CHECK((e->code() == errc::limit));
+  CHECK_THAT(e->what(), penstock_test::contains("has " + std::to_string(large.size()) +
+                                                " bytes, and the limit is 1048576; raise it with the option "
+                                                "extension_limit"));
+  CHECK(listing(webdataset(memory_files().add("t.tar", bytes), {.extension_limit = 4u << 20})) ==
+        std::vector<std::string>{"a: txt=1"});
+  // announced and not there: no memory is taken for it
+  const auto lies = raw_tar().header("p", std::uint64_t{1} << 32, 'x').end().bytes;
+  CHECK_THROWS_WITH(webdataset(memory_files().add("t.tar", lies), {.extension_limit = ~std::uint64_t{0}}),
+                    penstock_test::contains("cut off within an extension header"));
+}
+
+TEST_CASE("source/webdataset: a body with SUN.holesdata is taken as it is") {
+  CHECK(
+      listing(
+          raw_tar().pax('x', penstock_test::pax_record("SUN.holesdata= 0 3")).member("a.bin", "abc").end()) ==
+      std::vector<std::string>{"a: bin=abc"});
+}
+
 TEST_CASE("source/webdataset: archives that are not whole say what is wrong and where") {
   const auto whole = raw_tar().member("a.txt", "first").member("d/b.txt", std::string(1000, 'x')).end();
   const auto check = [](const std::string& bytes, const std::string& message, std::uint64_t offset,
@@ -276,7 +337,8 @@ TEST_CASE("source/webdataset: archives that are not whole say what is wrong and 
   check(raw_tar().pax('x', "99 path=a.txt\n").member("a", "").end().bytes, "length is wrong", 0, "");
   check(raw_tar().pax('x', "7 =abc\n").member("a", "").end().bytes, "without a keyword", 0, "");
   check(raw_tar().pax('x', "10 size=x\n").member("a", "").end().bytes, "not a number", 0, "");
-  check(raw_tar().header("p", 1u << 21, 'x').end().bytes, "above 1 MiB", 0, "");
+  check(raw_tar().header("p", 1, 'x').patch(124, "0000000000x").end().bytes,
+        "the size of an extension header is not a number", 0, "");
   check(raw_tar().header("p", 2000, 'x').end().bytes, "cut off within an extension header", 0, "");
   check(raw_tar().pax('x', "14 path=a.txt\n").end().bytes, "announced by an extension header", 0, "");
   check(raw_tar().pax('x', "22 GNU.sparse.major=1\n").member("a.bin", "x").end().bytes, "sparse", 0, "a");
@@ -329,13 +391,13 @@ TEST_CASE("source/webdataset: several shards, some without samples, from pattern
   CHECK(webdataset(penstock::mapped_file(pattern)).fingerprint() == data.fingerprint());
   const auto copy = data;
   CHECK(listing(copy) == lines);
-  const auto reader = data.open();
+  const auto reader = data.connect();
   CHECK(reader.key(2) == "b");
   CHECK(reader.url(2) == (dir / "s-3.tar").string());
   CHECK(reader.bytes_per_sample() == 1);
-  reader.will_need(0);
-  reader.will_need(0, 3);
-  reader.will_need(2, 100);
+  reader.ranges(0, penstock::detail::hint_sink{});
+  reader.ranges(0, 3, penstock::detail::hint_sink{});
+  CHECK_THROWS(reader.ranges(2, 100, penstock::detail::hint_sink{}));
   CHECK_THROWS_AS(reader.key(3), penstock::error);
   CHECK_THAT(data.describe(), penstock_test::contains("4 shards, 3 samples"));
 }
@@ -343,8 +405,8 @@ TEST_CASE("source/webdataset: several shards, some without samples, from pattern
 TEST_CASE("source/webdataset: an error of a later stage gets shard, key and the member's offset") {
   const auto tar = raw_tar().member("a.txt", "1").member("b.txt", "2").member("b.cls", "3").end();
   const webdataset data(memory_files().add("t.tar", tar.bytes));
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  decltype(data.connect())::worker worker;
   const auto thrown = [&](bool read) {
     try {
       reader.evaluate({0, 1}, worker, [&](const auto& s) {
@@ -381,9 +443,9 @@ TEST_CASE("source/webdataset: members of every size, in every order, from files,
   const webdataset held(memory_files().add("s.tar", data.tar.bytes));
   CHECK(files.fingerprint() == held.fingerprint());
   for (const bool in_order : {true, false}) {
-    CHECK(wrong_members(files.open(), data, 1, in_order) == 0);
-    CHECK(wrong_members(mapped.open(), data, 2, in_order) == 0);
-    CHECK(wrong_members(held.open(), data, 3, in_order) == 0);
+    CHECK(wrong_members(files.connect(), data, 1, in_order) == 0);
+    CHECK(wrong_members(mapped.connect(), data, 2, in_order) == 0);
+    CHECK(wrong_members(held.connect(), data, 3, in_order) == 0);
   }
 }
 
@@ -394,8 +456,8 @@ TEST_CASE("source/webdataset: one sample with more small members than a read may
     tar.member("s.m" + std::to_string(i), std::string(20'000, static_cast<char>('0' + i)));
   tar.end().save((dir / "s.tar").string());
   const webdataset data(dir / "s.tar");
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  decltype(data.connect())::worker worker;
   reader.evaluate({0, 0}, worker, [](const auto& s) {
     REQUIRE(s.size() == 40);
     std::vector<penstock::bytes_view> views;
@@ -412,7 +474,7 @@ TEST_CASE("source/webdataset: many threads share a reader, each with its worker"
   const mixed_dataset data(100, 50'000);
   data.tar.save((dir / "s.tar").string());
   const webdataset files(dir / "s.tar");
-  const auto reader = files.open();
+  const auto reader = files.connect();
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {
@@ -430,8 +492,8 @@ TEST_CASE("source/webdataset: a shard that is cut off behind its index is an err
       .end()
       .save((dir / "s.tar").string());
   const webdataset data(dir / "s.tar");
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  decltype(data.connect())::worker worker;
   reader.evaluate({0, 0}, worker, [](const auto& s) { CHECK(text_of(s.member(0).finish()) == "1"); });
   fs::resize_file(dir / "s.tar", 50'000);
   try {
@@ -448,8 +510,8 @@ TEST_CASE("source/webdataset: what a codec finds wrong is placed in the shard") 
   const penstock_test::temp_dir dir;
   raw_tar().member("a.npy", "damaged").member("b.npy", "as well").end().save((dir / "s.tar").string());
   const webdataset data(dir / "s.tar");
-  const auto reader = data.open();
-  decltype(data.open())::worker worker;
+  const auto reader = data.connect();
+  decltype(data.connect())::worker worker;
   try {
     reader.evaluate({0, 1}, worker, [](const auto& s) {
       (void)s.member(0).finish();
@@ -498,8 +560,8 @@ sys.stdout.buffer.write(b"".join(out))
       std::string problem;
       try {
         const webdataset data(penstock::file({entry.path().c_str()}), {.index = index_policy::transient});
-        const auto reader = data.open();
-        decltype(data.open())::worker worker;
+        const auto reader = data.connect();
+        decltype(data.connect())::worker worker;
         for (std::uint64_t i = 0; i < data.size(); ++i) {
           reader.evaluate({0, i}, worker, [&](const auto& s) {
             for (std::size_t m = 0; m < s.size(); ++m) {

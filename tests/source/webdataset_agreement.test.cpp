@@ -113,7 +113,7 @@ outcome read_forward(const std::string& path) {
     auto reader =
         penstock::webdataset_stream<penstock::unpack_gzip, penstock::unpack_bzip2, penstock::unpack_xz>(
             std::vector<std::string>{path})
-            .open();
+            .connect();
     penstock::webdataset_stream_source<>::element sample;
     while (reader.next(sample)) write_sample(found.text, sample);
   } catch (const penstock::error& e) {
@@ -127,8 +127,8 @@ outcome read_indexed(const std::string& path) {
   try {
     const penstock::webdataset data(std::vector<std::string>{path},
                                     {.index = penstock::index_policy::transient});
-    const auto reader = data.open();
-    decltype(data.open())::worker worker;
+    const auto reader = data.connect();
+    decltype(data.connect())::worker worker;
     for (std::uint64_t i = 0; i < data.size(); ++i)
       reader.evaluate({0, i}, worker, [&](const auto& s) { write_sample(found.text, s); });
   } catch (const penstock::error& e) {

@@ -26,7 +26,7 @@ struct described_shards {
   void write(const std::string& text) const { std::ofstream(path) << text; }
   [[nodiscard]] std::string keys() const {
     const auto data = wids(path, {.index = penstock::index_policy::transient});
-    const auto reader = data.open();
+    const auto reader = data.connect();
     std::string found;
     for (std::uint64_t i = 0; i < data.size(); ++i) found += reader.key(i);
     return found;

@@ -43,7 +43,7 @@ TEST_CASE("source/zip: the same position of each, as one record") {
   static_assert(std::is_same_v<decltype(joined)::element,
                                ps::record<ps::field<"a", std::uint64_t>, ps::field<"b", std::uint64_t>>>);
   std::uint64_t i = 0;
-  for (auto&& b : joined | ps::batch(10)) {
+  for (auto&& b : (joined | ps::batch(10)).epoch(0)) {
     for (std::size_t row = 0; row < b.size(); ++row, ++i) {
       CHECK(ps::get<"a">(b)[row] == 1'000'000 + i);
       CHECK(ps::get<"b">(b)[row] == 2'000'000 + i);
@@ -79,7 +79,7 @@ TEST_CASE("source/zip: texts and vectors are views in the record, and nothing is
   static_assert(
       std::is_same_v<decltype(joined)::element, ps::record<ps::field<"text", std::string_view>,
                                                            ps::field<"list", std::span<const float>>>>);
-  const auto reader = joined.open();
+  const auto reader = joined.connect();
   decltype(joined)::reader::worker worker;
   std::size_t letters = 0, wanted = 0;
   for (const auto& t : texts) wanted += t.size();
@@ -92,9 +92,10 @@ TEST_CASE("source/zip: texts and vectors are views in the record, and nothing is
           }
         }) == 0);
   CHECK(letters == wanted);
-  for (auto&& b : joined | ps::batch(5, ps::ragged)) CHECK(b.size() == 5);
+  for (auto&& b : (joined | ps::batch(5, ps::ragged)).epoch(0)) CHECK(b.size() == 5);
   std::size_t rows = 0;
-  for (auto&& r : joined | ps::workers(1)) CHECK(std::string_view(ps::get<"text">(r)) == texts[rows++]);
+  for (auto&& r : (joined | ps::workers(1)).epoch(0))
+    CHECK(std::string_view(ps::get<"text">(r)) == texts[rows++]);
   CHECK(rows == 30);
 }
 
@@ -134,7 +135,7 @@ TEST_CASE("source/zip: an error says which source it came from, the key is that 
   });
   const auto joined = ps::zip<"a", "b">(numbered(5, 1), numbered(5, 2) | broken);
   const std::string said = penstock_test::error_of([&] {
-    for (auto&& b : joined | ps::batch(5)) CHECK(b.size() == 0);
+    for (auto&& b : (joined | ps::batch(5)).epoch(0)) CHECK(b.size() == 0);
   });
   CHECK_THAT(said, penstock_test::contains(
                        "the sample is broken, in source 1 of zip (generated(5)) [position 0:3]"));

@@ -31,20 +31,22 @@ TEST_CASE("stage/decode: bytes become values; an error names codec and position"
 TEST_CASE("stage/decode: fields of a record are decoded where they stand") {
   using sample = ps::record<ps::field<"a", std::string>, ps::field<"b", std::string>>;
   const std::vector<sample> samples{sample("1", "x"), sample("2", "yz")};
-  for (auto&& b : ps::from(samples) | ps::decode<ps::field<"a", ps::integer>, ps::field<"b", ps::text>> |
-                      ps::batch(2, ps::collate<"b">(ps::ragged))) {
+  for (auto&& b : (ps::from(samples) | ps::decode<ps::field<"a", ps::integer>, ps::field<"b", ps::text>> |
+                   ps::batch(2, ps::collate<"b">(ps::ragged)))
+                      .epoch(0)) {
     CHECK(ps::get<"a">(b)[1] == 2);
     CHECK(ps::get<"b">(b)[1].size() == 2);
   }
   const std::vector<ps::record<ps::field<"only", std::string>>> one{
       ps::record<ps::field<"only", std::string>>("5")};
-  for (auto&& b : ps::from(one) | ps::decode<ps::integer> | ps::batch(1)) CHECK(ps::get<"only">(b)[0] == 5);
+  for (auto&& b : (ps::from(one) | ps::decode<ps::integer> | ps::batch(1)).epoch(0))
+    CHECK(ps::get<"only">(b)[0] == 5);
 }
 
 TEST_CASE(
     "stage/decode: of an open sample it takes the members named, the only one, or the one the codec claims") {
   const open_samples source({{"k0", {{"cls", "3"}, {"txt", "abc"}}}, {"k1", {{"txt", "d"}, {"cls", "4"}}}});
-  for (auto&& b : source | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2))
+  for (auto&& b : (source | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2)).epoch(0))
     CHECK(ps::get<"cls">(b)[1] == 4);
   CHECK(values_of(source | ps::decode<ps::integer> | ps::batch(2)) == std::vector<std::int64_t>{3, 4});
   const open_samples lone({{"k0", {{"whatever", "9"}}}});
@@ -54,7 +56,7 @@ TEST_CASE(
 TEST_CASE("stage/decode: a member that is missing or not the only candidate is an error with the key") {
   const open_samples missing({{"k0", {{"cls", "3"}}}, {"k1", {{"txt", "d"}}}});
   const auto said = error_of([&] {
-    for (auto&& b : missing | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(1)) (void)b;
+    for (auto&& b : (missing | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(1)).epoch(0)) (void)b;
   });
   CHECK_THAT(said, contains("no member 'cls'; it has: txt"));
   CHECK_THAT(said, contains("key k1"));
@@ -69,8 +71,9 @@ TEST_CASE("stage/decode: a member that is missing or not the only candidate is a
 TEST_CASE("stage/decode: options are given by call") {
   const auto lenient = ps::decode<ps::text>(ps::text{.check = false});
   const std::vector<std::string> bad{"\xff"};
-  for (auto&& b : ps::from(bad) | lenient | ps::batch(1, ps::ragged)) CHECK(b.values()[0].size() == 1);
+  for (auto&& b : (ps::from(bad) | lenient | ps::batch(1, ps::ragged)).epoch(0))
+    CHECK(b.values()[0].size() == 1);
   CHECK(error_of([&] {
-          for (auto&& b : ps::from(bad) | ps::decode<ps::text> | ps::batch(1, ps::ragged)) (void)b;
+          for (auto&& b : (ps::from(bad) | ps::decode<ps::text> | ps::batch(1, ps::ragged)).epoch(0)) (void)b;
         }) != "");
 }

@@ -18,9 +18,9 @@ TEST_CASE(
   const open_samples source(
       {{"a", {{"jpeg", "J"}, {"cls", "1"}, {"big", "never"}}}, {"b", {{"cls", "2"}, {"jpg", "j"}}}});
   std::string images, labels;
-  for (auto&& b : source | ps::fields<"jpg;jpeg", "cls"> | ps::batch(2) | ps::workers(0)) {
-    for (const std::byte x : ps::get<"jpg">(b)) images += static_cast<char>(x);
-    for (const std::byte x : ps::get<"cls">(b)) labels += static_cast<char>(x);
+  for (auto&& b : (source | ps::fields<"jpg;jpeg", "cls"> | ps::batch(2) | ps::workers(0)).epoch(0)) {
+    for (const std::byte x : ps::get<"jpg">(b).flat()) images += static_cast<char>(x);
+    for (const std::byte x : ps::get<"cls">(b).flat()) labels += static_cast<char>(x);
   }
   CHECK(images == "Jj");
   CHECK(labels == "12");
@@ -31,11 +31,11 @@ TEST_CASE(
     "stage/fields: a missing member is an error with the key and what is there, unless it is optional") {
   const open_samples source({{"a", {{"jpg", "xx"}, {"txt", "t"}}}, {"b", {{"jpg", "yy"}}}});
   const auto said = error_of([&] {
-    for (auto&& b : source | ps::fields<"jpg", "txt"> | ps::batch(1, ps::ragged)) (void)b;
+    for (auto&& b : (source | ps::fields<"jpg", "txt"> | ps::batch(1, ps::ragged)).epoch(0)) (void)b;
   });
   CHECK_THAT(said, contains("no member 'txt'; it has: jpg"));
   CHECK_THAT(said, contains("key b"));
-  for (auto&& b : source | ps::fields<"jpg", ps::optional<"txt">> | ps::batch(2, ps::ragged)) {
+  for (auto&& b : (source | ps::fields<"jpg", ps::optional<"txt">> | ps::batch(2, ps::ragged)).epoch(0)) {
     CHECK(ps::get<"txt">(b)[0].size() == 1);
     CHECK(ps::get<"txt">(b)[1].empty());
   }

@@ -44,7 +44,7 @@ TEST_CASE(
     if (w.size() > 6) expected += w;
   for (const unsigned workers : {0u, 1u, 3u}) {
     std::string seen;
-    for (auto&& b : plan | ps::workers(workers)) {
+    for (auto&& b : (plan | ps::workers(workers)).epoch(0)) {
       const auto view = b.values();
       for (std::size_t i = 0; i < view.size(); ++i) seen.append(view[i].begin(), view[i].end());
     }
@@ -61,7 +61,7 @@ TEST_CASE("stage/filter: take and skip behind it count survivors of all ranks, w
 }
 
 TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
-  for (auto&& b : ps::from(first_ints(20)) | ps::shuffle(5) | ps::filter(odd) | ps::batch(4)) {
+  for (auto&& b : (ps::from(first_ints(20)) | ps::shuffle(5) | ps::filter(odd) | ps::batch(4)).epoch(0)) {
     const auto values = b.values();
     const auto at = b.positions();
     REQUIRE(at.size() == values.size());

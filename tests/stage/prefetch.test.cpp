@@ -11,6 +11,7 @@
 #include "support/collect.hpp"
 
 #include <atomic>
+#include <cstdint>
 
 namespace ps = penstock;
 using namespace penstock_test;
@@ -49,6 +50,31 @@ TEST_CASE("stage/prefetch: more batches than any machine holds are one sentence,
   for (const std::uint64_t many : {(std::uint64_t{1} << 20) + 1, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(many)).open(); }),
                contains("after batch holds that many batches"));
-    CHECK(values_of(plan | ps::prefetch(many) | ps::batch(4)) == values_of(plan | ps::batch(4)));
   }
+  const auto some = (std::uint64_t{1} << 20) + 1;
+  CHECK(values_of(plan | ps::prefetch(some) | ps::batch(4)) == values_of(plan | ps::batch(4)));
+}
+
+TEST_CASE("stage/prefetch: negative and absurd numbers before batch are one sentence") {
+  const auto plan = ps::from(first_ints(12));
+  const auto refused = [&](auto stage) {
+    return error_of([&] { (void)(plan | stage | ps::batch(4)).open(); });
+  };
+  constexpr auto negative = static_cast<std::uint64_t>(-1);
+  CHECK_THAT(refused(ps::prefetch(negative)),
+             contains("prefetch(18446744073709551615) is negative or absurd: before batch it takes at most "
+                      "4294967296 samples; write a few hundred, as in prefetch(256), or bytes, as in "
+                      "prefetch(64_MiB)"));
+  CHECK_THAT(refused(ps::prefetch(ps::prefetch_stage::most_samples + 1)),
+             contains("prefetch(4294967297) is"));
+  CHECK_THAT(refused(ps::prefetch(ps::byte_count(negative))),
+             contains("prefetch(18446744073709551615 bytes) is negative or absurd: before batch it takes at "
+                      "most 281474976710656 bytes; write what the machine can spare, as in "
+                      "prefetch(64_MiB)"));
+  CHECK_THAT(refused(ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes + 1))),
+             contains("is negative or absurd"));
+  const auto expected = values_of(plan | ps::batch(4));
+  CHECK(values_of(plan | ps::prefetch(ps::prefetch_stage::most_samples) | ps::batch(4)) == expected);
+  CHECK(values_of(plan | ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::batch(4)) ==
+        expected);  // from memory nothing is fetched, and nothing kept
 }

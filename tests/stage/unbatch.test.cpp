@@ -44,7 +44,7 @@ TEST_CASE(
   using table = ps::record<ps::field<"x", std::vector<int>>, ps::field<"y", std::vector<float>>>;
   std::vector<table> tables{table(std::vector{1, 2}, std::vector{0.5f, 1.5f}),
                             table(std::vector{3}, std::vector{2.5f})};
-  for (auto&& b : ps::from(tables) | ps::unbatch | ps::batch(3)) {
+  for (auto&& b : (ps::from(tables) | ps::unbatch | ps::batch(3)).epoch(0)) {
     CHECK(ps::get<"x">(b)[2] == 3);
     CHECK(ps::get<"y">(b)[1] == 1.5f);
   }
@@ -66,7 +66,8 @@ TEST_CASE("stage/unbatch: a small file cannot claim any number of rows that are 
   CHECK_THAT(error_of([&] { (void)batches_of(plan); }),
              contains("(4611686018427387904, 0) has no elements, and more than 65536 rows"));
   std::size_t rows = 0;
-  for (auto&& b : ps::from(file(3)) | ps::decode<ps::npy<std::uint8_t>> | ps::unbatch | ps::batch(4))
+  for (auto&& b :
+       (ps::from(file(3)) | ps::decode<ps::npy<std::uint8_t>> | ps::unbatch | ps::batch(4)).epoch(0))
     rows += b.size();
   CHECK(rows == 3);
 }

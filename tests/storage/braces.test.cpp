@@ -52,7 +52,6 @@ TEST_CASE("storage/braces: lists, nesting and several groups, the leftmost varyi
   CHECK(expand_braces("{{a,b},c}") == brace_names{"a", "b", "c"});
   CHECK(expand_braces("{x}") == brace_names{"{x}"});
   CHECK(expand_braces("{}") == brace_names{"{}"});
-  CHECK(expand_braces("{1..b}") == brace_names{"{1..b}"});
   CHECK(expand_braces("{x{1,2}}") == brace_names{"{x1}", "{x2}"});
   CHECK(expand_braces("\\{1,2\\}") == brace_names{"{1,2}"});
   CHECK(expand_braces("{a\\,b,c}") == brace_names{"a,b", "c"});
@@ -68,7 +67,20 @@ TEST_CASE("storage/braces: what cannot be meant is an error and costs nothing") 
   CHECK(brace_problem("{-9223372036854775808..9223372036854775807}") == errc::argument);
   CHECK(brace_problem(std::string(1000, '{') + std::string(1000, '}')) == errc::argument);
   CHECK(penstock::expand_braces("{9223372036854775806..9223372036854775807}").size() == 2);
-  CHECK(penstock::expand_braces("{99999999999999999999..1}") == brace_names{"{99999999999999999999..1}"});
+}
+
+TEST_CASE("storage/braces: a range that is none is an error, which shows how ranges are written") {
+  for (const char* body : {"0..", "..9", "..", "1..b", "aa..b", "0..9..", "0..9..x", "0..9..2..3",
+                           "99999999999999999999..1", "0...9"}) {
+    CAPTURE(body);
+    const std::string pattern = "x-{" + std::string(body) + "}.tar";
+    CHECK_THROWS_WITH(
+        penstock::expand_braces(pattern),
+        penstock_test::contains("'{" + std::string(body) + "}' is no range: write {first..last}") &&
+            penstock_test::contains("in the name pattern '" + pattern + "'"));
+  }
+  CHECK(penstock::expand_braces("\\{0..\\}") == brace_names{"{0..}"});
+  CHECK(penstock::expand_braces("{../x}") == brace_names{"{../x}"});
 }
 
 TEST_CASE("storage/braces: what stands for too much is refused before any of it is made") {

@@ -5,9 +5,7 @@
 
 #include <array>
 #include <cstddef>
-#include <exception>
 #include <string>
-#include <vector>
 
 static_assert(penstock::storage<penstock::memory_files> &&
               penstock::viewing_session<penstock::memory_files::session>);
@@ -52,16 +50,4 @@ TEST_CASE("storage/memory_files: wrong ranges, objects and names are errors") {
   CHECK_THROWS_AS(session.view(0, ~std::uint64_t{0}, 2), penstock::error);
   CHECK_THROWS_AS(session.view(1, 0, 0), penstock::error);
   CHECK_THROWS_WITH(held.add("a", "again"), penstock_test::contains("already"));
-}
-
-TEST_CASE("storage/memory_files: each of many reads has its own outcome") {
-  const auto held = memory_files().add("a", "0123456789");
-  const auto session = held.connect();
-  std::array<std::byte, 6> into{};
-  const std::vector<penstock::read_request> requests{
-      {0, 0, {into.data(), 2}}, {0, 9, {into.data() + 2, 2}}, {0, 4, {into.data() + 4, 2}}};
-  std::vector<int> outcome(3, -1);
-  session.read_many(requests, [&](std::size_t i, const std::exception_ptr& e) { outcome[i] = e ? 1 : 0; });
-  CHECK(outcome == std::vector<int>{0, 1, 0});
-  CHECK(text_of({into.data() + 4, 2}) == "45");
 }

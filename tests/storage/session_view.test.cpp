@@ -7,8 +7,6 @@
 #include "support/catch.hpp"
 
 #include <cstdint>
-#include <exception>
-#include <span>
 #include <string>
 #include <type_traits>
 
@@ -26,10 +24,6 @@ struct counting_session {
   void read(object_id, std::uint64_t offset, mutable_bytes into) const {
     ++read_calls;
     for (std::byte& b : into) b = static_cast<std::byte>(offset++);
-  }
-  template <class Done>
-  void read_many(std::span<const read_request> requests, Done&& done) const {
-    for (std::size_t i = 0; i < requests.size(); ++i) done(i, std::exception_ptr{});
   }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id) const { throw error(errc::io, "the bytes were lost"); }

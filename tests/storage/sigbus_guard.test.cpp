@@ -245,8 +245,8 @@ TEST_CASE("storage/sigbus_guard: a sample of a shard that is cut while it is rea
   const auto cut_while_reading = [&](const auto& storage) {
     tar.save(path);
     const penstock::webdataset data(storage);
-    const auto reader = data.open();
-    typename decltype(data.open())::worker worker;
+    const auto reader = data.connect();
+    typename decltype(data.connect())::worker worker;
     int good = 0;
     const auto read = [&](std::uint64_t i, bool cut, bool complain) {
       reader.evaluate({0, i}, worker, [&](const auto& sample) {

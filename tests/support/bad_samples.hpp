@@ -50,10 +50,10 @@ inline std::string text_of(const std::filesystem::path& path) {
 /// A number, or the numbers of an array.
 template <class V>
 std::string words(const V& value) {
-  if constexpr (requires { std::to_string(value); }) {
-    return std::to_string(value);
-  } else if constexpr (requires { value.values(); }) {
+  if constexpr (requires { value.values(); }) {
     return words(value.values());
+  } else if constexpr (requires { std::to_string(value); }) {
+    return std::to_string(value);
   } else {
     std::string text = "(";
     for (const auto& one : value) text += std::to_string(one) + " ";

@@ -15,10 +15,13 @@ template <class Plan>
   using parts = penstock::plan_parts<Plan>;
   using value = typename penstock::detail::stored<typename parts::element>::type;
   std::vector<std::vector<value>> all;
-  for (auto&& b : plan | penstock::workers(workers)) {
+  for (auto&& b : (plan | penstock::workers(workers)).epoch(0)) {
     if constexpr (parts::batched) {
       const auto values = b.values();
-      all.emplace_back(values.begin(), values.end());
+      if constexpr (requires { values.flat(); })
+        all.emplace_back(values.flat().begin(), values.flat().end());
+      else
+        all.emplace_back(values.begin(), values.end());
     } else {
       all.push_back({b});
     }

@@ -156,7 +156,7 @@ class counting_source {
       : n_(n), fails_at_(fails_at) {}
   [[nodiscard]] std::string describe() const { return "counting(" + std::to_string(n_) + ")"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return n_; }
-  [[nodiscard]] reader open() const { return reader(n_, fails_at_); }
+  [[nodiscard]] reader connect() const { return reader(n_, fails_at_); }
 
  private:
   std::uint64_t n_, fails_at_;

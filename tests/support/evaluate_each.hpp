@@ -27,7 +27,7 @@ class bare_chain {
 
   explicit bare_chain(const Plan& plan)
       : orders_(penstock::make_sample_orders(plan)),
-        reader_(plan.source().open()),
+        reader_(plan.source().connect()),
         binding_(orders_.bind(0, 0, orders_.size())),
         chain_(penstock::make_chain(plan, node(reader_), *penstock::options_of(plan).seed)) {}
   bare_chain(const bare_chain&) = delete;

@@ -30,7 +30,7 @@ std::vector<std::string> rest_of(Reader& reader, Element& sample) {
 /// All samples of a forward source, as lines.
 template <class Source>
 std::vector<std::string> forward_listing(const Source& data) {
-  auto reader = data.open();
+  auto reader = data.connect();
   typename Source::element sample;
   return rest_of(reader, sample);
 }

@@ -72,7 +72,7 @@ class open_samples {
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "open samples"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return all_->size(); }
-  [[nodiscard]] reader open() const { return reader(*this); }
+  [[nodiscard]] reader connect() const { return reader(*this); }
   [[nodiscard]] std::size_t reads() const { return *reads_; }
 
  private:

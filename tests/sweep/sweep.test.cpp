@@ -12,6 +12,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/lines.hpp>
+#include <penstock/source/npy_rows.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>
 #include <penstock/stage/bad_samples.hpp>
@@ -25,25 +26,35 @@
 #include <penstock/stage/steps.hpp>
 #include <penstock/stage/unbatch.hpp>
 #include <penstock/stage/workers.hpp>
+#include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+#include <penstock/storage/threaded_reads.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <list>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -247,12 +258,15 @@ std::string sequence_of(const Plan& plan, bool& whole) {
 }
 
 /// Lets the first, second, ... thing of a kind fail until nothing fails any more; gives how many did.
+/// `least`:
+/// so many are tried at least, for runs that do not all do equally many.
 template <class Make, class Prepare>
-std::uint64_t sweep(countdown& kind, Make make, Prepare prepare) {
+std::uint64_t sweep(countdown& kind, Make make, Prepare prepare, std::uint64_t least = 0) {
   bool whole = false;
   const std::string expected = sequence_of(make(), whole);
   REQUIRE(whole);
   (void)sequence_of(make(), whole);  // what is allocated once in a program's life is there
+  std::uint64_t failed = 0;
   for (std::int64_t n = 1;; ++n) {
     prepare();
     const std::int64_t before = live.load();
@@ -274,10 +288,9 @@ std::uint64_t sweep(countdown& kind, Make make, Prepare prepare) {
       CHECK(live.load() == before);
       return static_cast<std::uint64_t>(n);
     }
-    if (!fired) {
-      CHECK(ended);
-      return static_cast<std::uint64_t>(n - 1);
-    }
+    if (fired) ++failed;
+    if (!fired) CHECK(ended);
+    if (!fired && static_cast<std::uint64_t>(n) > least) return failed;
   }
 }
 
@@ -316,6 +329,15 @@ struct sometimes_bad {
   }
 };
 
+/// 40 rows of an array of numpy's.
+const ps::memory_files rows = [] {
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (40, 3), }";
+  header.resize(117, ' ');
+  std::string file = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + '\n';
+  for (int i = 0; i < 120; ++i) file += static_cast<char>(i);
+  return ps::memory_files().add("rows.npy", file);
+}();
+
 template <class Test>
 void on_plans(Test test) {
   for (const unsigned workers : {0u, 2u}) {
@@ -348,6 +370,12 @@ void on_plans(Test test) {
       return ps::from(numbers(40)) | ps::shuffle_buffer(8) | ps::map(failing_map{}) | ps::batch(4) |
              ps::workers(workers) | ps::prefetch(3);
     });
+    test("fetched", [=] {
+      const ps::simulated_storage far(rows, {.latency = std::chrono::microseconds(20)});
+      return ps::npy_rows<std::uint8_t, 3>(far) | ps::shuffle(2) | ps::prefetch(8) |
+             ps::map([](const auto& row) { return static_cast<int>(row.data()[0]); }) |
+             ps::map(failing_map{}) | ps::batch(4) | ps::workers(workers);
+    });
     test("without batches",
          [=] { return ps::from(numbers(30)) | ps::map(failing_map{}) | ps::workers(workers); });
     test("forward", [=] {
@@ -373,9 +401,10 @@ struct shards {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
       if (entry.path().extension() != ".tar") std::filesystem::remove(entry.path());
   }
-  [[nodiscard]] auto plan() const {
-    return ps::webdataset((folder / "s{0..1}.tar").string()) | ps::fields<"txt"> |
-           ps::decode<ps::field<"txt", ps::text>> |
+  /// `ahead`: samples are fetched ahead.
+  [[nodiscard]] auto plan(std::uint64_t ahead = 0) const {
+    return ps::webdataset(ps::file((folder / "s{0..1}.tar").string(), {.access = ps::file_access::read})) |
+           ps::fields<"txt"> | ps::decode<ps::field<"txt", ps::text>> | ps::prefetch(ahead) |
            ps::map([](const auto& r) { return static_cast<int>(ps::get<"txt">(r).size()); }) | ps::batch(3) |
            ps::workers(2);
   }
@@ -396,7 +425,99 @@ TEST_CASE("sweep: every allocation fails in turn") {
   CHECK(points > 300);
 }
 
+namespace {
+
+/// Counts how often each read is told, and allocates nothing.
+struct told_reads {
+  std::array<std::atomic<int>, 12> times{};
+  std::atomic<int> all{0}, failed{0};
+
+  [[nodiscard]] ps::read_listener listener() {
+    return {this, [](void* self, std::uint64_t tag, std::exception_ptr error) noexcept {
+              auto& it = *static_cast<told_reads*>(self);
+              ++it.times[tag];
+              if (error) ++it.failed;
+              error = nullptr;  // before it counts: then nothing of the read is left
+              ++it.all;
+              it.all.notify_all();
+            }};
+  }
+  void wait() const {
+    for (int seen = all; seen < 12; seen = all) all.wait(seen);
+  }
+  [[nodiscard]] bool each_once() const {
+    return std::all_of(times.begin(), times.end(), [](const std::atomic<int>& n) { return n == 1; });
+  }
+};
+
+/// Reads of the first object in the background, with failures in turn: each read is told once, and it is told
+/// of a failure or its bytes are there.
+template <class Storage>
+std::uint64_t sweep_reads(countdown& kind, const Storage& where, std::byte wanted) {
+  for (std::int64_t n = 1;; ++n) {
+    INFO("failure number " << n);
+    const std::int64_t before = live.load();
+    std::array<std::byte, 12> bytes{};
+    told_reads told;
+    bool connected = false;
+    kind.arm(n);
+    try {
+      auto session = where.connect();
+      connected = true;
+      std::array<ps::read_request, 12> requests;
+      for (std::size_t i = 0; i < 12; ++i) requests[i] = {0, i, {&bytes[i], 1}, i};
+      session.read_many(requests, told.listener());
+      told.wait();
+    } catch (const std::exception&) {
+    }
+    kind.disarm();
+    CHECK(live.load() == before);
+    if (connected) {
+      CHECK(told.each_once());
+      CHECK(std::count(bytes.begin(), bytes.end(), wanted) == 12 - told.failed);
+    }
+    if (!kind.fired()) {
+      CHECK(told.failed == 0);
+      return static_cast<std::uint64_t>(n - 1);
+    }
+  }
+}
+
+/// A storage whose sessions read in the background with threads, as `uring_file` where there is no io_uring.
+struct pooled_storage {
+  struct session {
+    explicit session(const ps::memory_files& where)
+        : files(where.connect()), pool(ps::session_view(files), {}, 3) {}
+    void read_many(std::span<const ps::read_request> requests, ps::read_listener listener) {
+      pool.read_many(requests, listener);
+    }
+    ps::memory_files::session files;
+    ps::threaded_reads pool;
+  };
+  [[nodiscard]] session connect() const { return session(files); }
+  ps::memory_files files;
+};
+
+void on_background_storages(countdown& kind, std::uint64_t least) {
+  const auto files = ps::memory_files().add("a", std::string(100, 'a'));
+  const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(50), .at_once = 4});
+  CHECK(sweep_reads(kind, far, std::byte{'a'}) >= least);
+  CHECK(sweep_reads(kind, pooled_storage{files}, std::byte{'a'}) >= least);
+}
+
+}  // namespace
+
+TEST_CASE("sweep: every allocation of reads in the background fails in turn") {
+  const penstock_test::deadline guard("allocations of reads fail");
+  on_background_storages(allocations, 3);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("sweep: every start of a thread that reads in the background fails in turn") {
+  const penstock_test::deadline guard("starts of threads that read fail");
+  on_background_storages(thread_starts, 1);
+}
+
 TEST_CASE("sweep: every start of a thread fails in turn") {
   const penstock_test::deadline guard("thread starts fail");
   std::uint64_t points = 0;
@@ -413,23 +534,28 @@ TEST_CASE("sweep: every start of a thread fails in turn") {
 TEST_CASE("sweep: every read fails or comes short in turn") {
   const penstock_test::deadline guard("reads fail", std::chrono::seconds(250));
   const shards here;
-  for (const bool fresh : {false, true}) {
+  for (const std::string_view way : {"with indexes", "without indexes", "fetched ahead"}) {
+    const bool fresh = way == "without indexes";
+    const std::uint64_t ahead = way == "fetched ahead" ? 4 : 0;
     const auto clean = [&] {
       if (fresh) here.remove_indexes();
     };
     reads_come_short = false;
+    // Fetched ahead, samples that lie together are one read, and who comes first decides which: a run reads
+    // two headers of indexes and each shard once at least, and each of 15 failures is tried.
+    const std::uint64_t tried = ahead != 0 ? 15 : 0;
     const std::uint64_t points = sweep(
-        reads, [&] { return here.plan(); }, clean);
-    CHECK(points >= 10);
-    WARN(points << " reads failed");
+        reads, [&] { return here.plan(ahead); }, clean, tried);
+    CHECK(points >= (ahead != 0 ? 4u : 10u));
+    WARN(points << " reads failed, " << way);
     // A short read is no failure: the rest is read.
     reads_come_short = true;
     bool whole = false;
-    const std::string expected = sequence_of(here.plan(), whole);
-    for (std::int64_t n = 1; n <= static_cast<std::int64_t>(points); ++n) {
+    const std::string expected = sequence_of(here.plan(ahead), whole);
+    for (std::int64_t n = 1; n <= static_cast<std::int64_t>(std::max(points, tried)); ++n) {
       clean();
       reads.arm(n);
-      const std::string seen = sequence_of(here.plan(), whole);
+      const std::string seen = sequence_of(here.plan(ahead), whole);
       reads.disarm();
       INFO("short read number " << n);
       REQUIRE(whole);
@@ -484,6 +610,8 @@ TEST_CASE("sweep: every call of the system fails or is interrupted in turn") {
       "shards without indexes", 30, [&] { return here.plan(); }, remove);
   test(
       "shards", 10, [&] { return here.plan(); }, leave);
+  test(
+      "shards, fetched ahead", 10, [&] { return here.plan(4); }, leave);
   for (const auto& entry : std::filesystem::directory_iterator(here.folder.path()))
     CHECK_THAT(entry.path().filename().string(), !penstock_test::contains(".tmp"));
   const auto size = [](const auto& r) { return static_cast<int>(ps::get<"txt">(r).size()); };

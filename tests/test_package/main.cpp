@@ -19,7 +19,7 @@ int main() {
   for (int i = 0; i < 100; ++i) values.push_back(i);
   const auto loader = ps::from(values) | ps::shuffle(7) | ps::batch(8) | ps::workers(2);
   int sum = 0;
-  for (auto&& b : loader)
+  for (auto&& b : loader.epoch(0))
     for (const int x : b) sum += x;
   std::printf("penstock %s: a sum of %d\n", std::string(ps::version).c_str(), sum);
 #ifdef PENSTOCK_COMPILED

@@ -3,6 +3,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/npy_header.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/tensor.hpp>
 
@@ -46,7 +47,27 @@ class npy_array {
 
   /// Writes `shape().elements()` values: one memcpy, or a pass that turns the bytes round in files of the
   /// other byte order.
-  void write_to(T* into) const noexcept {
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+
+  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
+  /// scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
+    if (!std::same_as<T, bool> && !swapped_ && aligned)
+      return {reinterpret_cast<const T*>(payload_.data()), shape_};
+    scratch_->resize_for_overwrite(payload_.size());
+    T* const copy = reinterpret_cast<T*>(scratch_->data());
+    write_dense(copy);
+    return {copy, shape_};
+  }
+
+ private:
+  void write_dense(T* into) const noexcept {
     if (payload_.empty()) return;
     if constexpr (std::same_as<T, bool>) {
       // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
@@ -63,19 +84,6 @@ class npy_array {
     }
   }
 
-  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
-  /// scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
-    if (!std::same_as<T, bool> && !swapped_ && aligned)
-      return {reinterpret_cast<const T*>(payload_.data()), shape_};
-    scratch_->resize_for_overwrite(payload_.size());
-    T* const copy = reinterpret_cast<T*>(scratch_->data());
-    write_to(copy);
-    return {copy, shape_};
-  }
-
- private:
   bytes_view payload_;
   extents shape_;
   bool swapped_;

@@ -31,10 +31,22 @@ using mutable_bytes = std::span<std::byte>;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// A number of bytes, where a number alone would be one of samples: `prefetch(64_MiB)`. It is a plain number
+/// wherever one is wanted.
+class byte_count {
+ public:
+  constexpr byte_count() noexcept = default;
+  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  constexpr operator std::uint64_t() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
 inline namespace literals {
-[[nodiscard]] consteval std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
-[[nodiscard]] consteval std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
-[[nodiscard]] consteval std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
+[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
+[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
+[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
 }  // namespace literals
 
 namespace detail {

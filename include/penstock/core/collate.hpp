@@ -3,6 +3,7 @@
 
 #include <penstock/core/record.hpp>
 
+#include <cstddef>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {
@@ -11,11 +12,24 @@ namespace penstock::inline v0_1 {
 ///   stack            equal shapes, one array with one more length in front; another shape is an error at its position
 ///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
 ///   ragged           all values one after another, with offsets
+///   channels_first   as stack, but pictures of (height, width, channels) stand as (channels, height, width)
+///   pitched<bytes>   as stack, but each row begins at a multiple of so many bytes; a `strided_view`
 struct stack_policy {};
 /// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
 /// A field's values stand one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
+/// A field's values of shape (height, width, channels) are stacked as (channels, height, width).
+struct channels_first_policy {};
+/// A field's values are stacked, and each of their rows begins at a multiple of so many bytes: a
+/// `strided_view`.
+template <std::size_t Alignment>
+struct pitched_policy {
+  static_assert(
+      Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
+      "penstock: pitched<bytes> needs a power of two, up to 65536: what a device wants rows to begin "
+      "at, such as 256");
+};
 
 /// An option of `batch`: all shapes must be equal. The default.
 inline constexpr stack_policy stack{};
@@ -23,6 +37,16 @@ inline constexpr stack_policy stack{};
 inline constexpr pad_policy pad_to_longest{};
 /// An option of `batch`: values of any length, and their offsets.
 inline constexpr ragged_policy ragged{};
+
+/// An option of `batch`: all shapes must be equal and have three lengths, of which the last, the channels,
+/// comes first in the slot. The values are turned on their way to the slot, and the column is dense.
+inline constexpr channels_first_policy channels_first{};
+/// An option of `batch`: all shapes must be equal; rows, which are the elements along the last length, begin
+/// at multiples of `Alignment` bytes and of their elements' size, counted from the begin of a block's memory,
+/// which is at a multiple of 64. Several small batches may share a block: then only the first of them begins
+/// there, and the others begin where a row may. The gaps are zero.
+template <std::size_t Alignment>
+inline constexpr pitched_policy<Alignment> pitched{};
 
 /// A policy for one field: `batch(64, collate<"txt">(ragged))`.
 template <class Name, class Policy>
@@ -44,6 +68,34 @@ template <>
 inline constexpr bool is_policy<pad_policy> = true;
 template <>
 inline constexpr bool is_policy<ragged_policy> = true;
+template <>
+inline constexpr bool is_policy<channels_first_policy> = true;
+template <std::size_t Alignment>
+inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
+
+/// Whether a column of this policy has gaps.
+template <class Policy>
+inline constexpr bool has_gaps = false;
+template <std::size_t Alignment>
+inline constexpr bool has_gaps<pitched_policy<Alignment>> = true;
+/// The multiple at which its rows begin, in bytes.
+template <class Policy>
+inline constexpr std::size_t pitch_of = 0;
+template <std::size_t Alignment>
+inline constexpr std::size_t pitch_of<pitched_policy<Alignment>> = Alignment;
+/// Whether values lie in their slots in another way than row-major and dense.
+template <class Policy>
+inline constexpr bool arranges = has_gaps<Policy> || std::is_same_v<Policy, channels_first_policy>;
+/// Whether values of equal shapes have one more length in front together.
+template <class Policy>
+inline constexpr bool stacks = arranges<Policy> || std::is_same_v<Policy, stack_policy>;
+/// Whether values of this rank can lie so; of -1 only the run knows it.
+template <class Policy>
+[[nodiscard]] constexpr bool takes_rank(int rank) noexcept {
+  if constexpr (has_gaps<Policy>) return rank != 0;
+  if constexpr (arranges<Policy>) return rank == 3 || rank == -1;
+  return true;
+}
 
 template <class Name, class... Policies>
 struct own_policy {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -34,20 +37,62 @@ template <class T>
 concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
                        std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
 
-/// An array that has not been computed yet: `write_to` puts `shape().elements()` values, row-major, at the
-/// destination. A shape known at compile time is a `static constexpr extents static_shape`.
+namespace detail {
+
 template <class T>
-concept array_expression = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
+concept has_array = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
   typename std::remove_cvref_t<T>::value_type;
   { a.shape() } -> std::convertible_to<extents>;
-  a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
 };
+
+}  // namespace detail
+
+/// An array that is not computed yet and can write itself anywhere: `write_to` is called with a
+/// `destination` of `shape()`.
+template <class T>
+concept placed_expression =
+    detail::has_array<T> &&
+    requires(const std::remove_cvref_t<T>& a,
+             const destination<typename std::remove_cvref_t<T>::value_type>& into) { a.write_to(into); };
+
+/// An array that has not been computed yet: `write_to` puts its values at a `destination`. A shape known at
+/// compile time is a `static constexpr extents static_shape`.
+///
+/// The simple form, `write_to(T*)`, puts `shape().elements()` values, row-major, at a pointer. It is all that
+/// most expressions need, and costs nothing more where slots are dense. Where they are not, under
+/// `channels_first` or `pitched`, its values are written to memory of the thread and copied from there.
+template <class T>
+concept array_expression =
+    placed_expression<T> || (detail::has_array<T> && requires(const std::remove_cvref_t<T>& a) {
+      a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
+    });
 
 /// An array expression whose shape its type knows: written in place in the first batch already.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
 };
+
+/// Has an array expression write itself, in whichever form it is: for expressions that are made of others.
+/// One of the simple form goes to a destination that is not dense through memory of the thread, which keeps
+/// its capacity.
+template <array_expression V, class T>
+void write_array(const V& array, const destination<T>& into) {
+  if constexpr (placed_expression<V>) {
+    array.write_to(into);
+  } else if (into.dense()) {
+    array.write_to(into.data());
+  } else {
+    thread_local buffer kept;
+    buffer dense = std::move(kept);  // an expression may be made of others like it
+    const auto count = static_cast<std::size_t>(into.shape().elements());
+    dense.resize_for_overwrite(count * sizeof(T));
+    T* const values = reinterpret_cast<T*>(dense.data());
+    array.write_to(values);
+    into.copy_from(std::span<const T>(values, count));
+    kept = std::move(dense);
+  }
+}
 
 /// The bytes of a byte element. For a blob this reads it, into the worker's scratch where it is not mapped.
 template <byte_element T>

@@ -45,6 +45,10 @@ class piece {
 /// much of a program's compile time.
 [[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
 [[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
+/// A list in words: `head`, the items with `between` between them, and `tail`.
+[[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
+                                               std::initializer_list<std::string_view> items,
+                                               std::string_view between, std::string_view tail);
 
 }  // namespace penstock::inline v0_1::detail
 

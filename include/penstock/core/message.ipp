@@ -32,4 +32,12 @@ namespace penstock::inline v0_1::detail {
   return line;
 }
 
+PENSTOCK_INLINE std::string list_text(std::string_view head, std::initializer_list<std::string_view> items,
+                                      std::string_view between, std::string_view tail) {
+  std::string line(head);
+  for (const std::string_view& item : items)
+    line.append(&item == items.begin() ? std::string_view() : between).append(item);
+  return line.append(tail);
+}
+
 }  // namespace penstock::inline v0_1::detail

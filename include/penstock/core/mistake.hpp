@@ -69,6 +69,15 @@ struct not_a_source {
                   "type `using penstock_part = source_tag;`");
   }
 };
+struct source_with_open {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
+                  "connect()");
+  }
+};
 struct no_source {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -91,8 +100,10 @@ struct value_after_batch {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage works on samples and stands after batch; move it before batch(n)");
+    static_assert(
+        never<Reached>,
+        "penstock: this stage works on samples and stands after batch; move it before batch(n), or write "
+        "map_batch(f) for what works on whole batches");
   }
 };
 struct stage_after_copy {
@@ -129,6 +140,16 @@ struct order_after_cursor {
     static_assert(never<Reached>,
                   "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
+  }
+};
+struct order_after_uneven_steps {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage counts batches and stands after batch_by, where each epoch has as many "
+        "as its order makes; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument {

@@ -64,12 +64,16 @@ template <class... Ts>
 }
 
 template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...> a, pack<Bs...> b) {
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...>&& a, pack<Bs...>&& b) {
   return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
     return pack<As..., Bs...>{
         {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
          pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
   }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(const pack<As...>& a, pack<Bs...>&& b) {
+  return join(pack<As...>(a), std::move(b));
 }
 
 }  // namespace detail

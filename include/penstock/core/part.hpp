@@ -19,6 +19,7 @@ struct order_tag {};       ///< which positions come next, by arithmetic: `make(
 struct cursor_tag {};      ///< which positions come next, by a cursor with a state (`shuffle_buffer`)
 struct shard_tag {};       ///< records the world
 struct batch_tag {};       ///< cuts batches and collates
+struct batch_map_tag {};   ///< does something with whole batches: `function`, see `map_batch`
 struct device_tag {};      ///< where batches end up
 struct annotation_tag {};  ///< how to run; changes nothing in the sequence
 struct steps_tag {};       ///< fixes the number of batches of an epoch
@@ -87,6 +88,15 @@ concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
 template <class T>
 concept sized_part = part<T> && requires(const T& s) { s.size(); };
 
+/// A source whose samples have other numbers in other epochs: `static constexpr bool renumbers = true`.
+template <class T>
+concept renumbering_part = part<T> && requires { requires T::renumbers; };
+
+/// A source or stage that gives other samples, or others first, in other epochs: `static constexpr bool
+/// varies_by_epoch = true`. A loop over a plan that has one is a mistake: see `plan::begin`.
+template <class T>
+concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
+
 /// A source that is read forward and can go to a place: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };
@@ -96,6 +106,12 @@ concept seekable_part = part<T> && requires { requires T::seekable; };
 template <class T>
 concept forward_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
+
+/// A stage that cuts batches of no fixed number of samples, so that epochs may have different numbers of
+/// steps: `static constexpr bool uneven_steps = true`.
+template <class T>
+concept uneven_batch =
+    part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
 
 /// An order stage that needs no size before it, only counts: `static constexpr bool counts_only = true`.
 template <class T>

@@ -17,13 +17,21 @@ namespace penstock::inline v0_1 {
 /// over it.
 struct ill_formed {
   using penstock_part = poison_tag;
+  /// In the place of a view of a batch.
+  struct view : std::span<int> {
+    [[nodiscard]] std::span<int> flat() const { return *this; }
+    template <class... Is>
+    [[nodiscard]] int& operator()(Is...) const {
+      return *data();
+    }
+  };
   /// In the place of a batch; and, in a loop without batches, of a number.
   struct batch {
     [[nodiscard]] std::size_t size() const { return 0; }
     [[nodiscard]] std::size_t valid_size() const { return 0; }
     [[nodiscard]] int* begin() const { return nullptr; }
     [[nodiscard]] int* end() const { return nullptr; }
-    [[nodiscard]] std::span<int> values() const { return {}; }
+    [[nodiscard]] view values() const { return {}; }
     operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
   };
   struct epoch_range {
@@ -50,11 +58,11 @@ struct ill_formed {
 };
 
 template <fixed_string Name>
-[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};
 }
 template <std::size_t I>
-[[nodiscard]] std::span<int> get(const ill_formed::batch&) {
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};
 }
 
@@ -83,6 +91,8 @@ consteval auto diagnose_stage() {
     return mistakes::order_after_decider{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
+  } else if constexpr (f.uneven && (order || part_of_kind<Stage, steps_tag>)) {
+    return mistakes::order_after_uneven_steps{};
   } else if constexpr (diagnosing_stage<Stage, Context>) {
     return Stage::template diagnose<Context>();
   } else if constexpr (part_of_kind<Stage, pointwise_tag>) {
@@ -146,6 +156,13 @@ struct diagnose_tuple;
 template <class L, class... Stages>
 struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
+/// A source as it was written before sources were connected.
+template <class T>
+concept source_with_open =
+    part_of_kind<T, source_tag> &&
+    !std::derived_from<std::remove_cvref_t<T>, opens_as_plan<std::remove_cvref_t<T>>> &&
+    requires(const T& s) { s.open(); };
+
 template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
@@ -159,6 +176,8 @@ consteval auto diagnose() {
     return mistakes::two_sources{};
   else if constexpr (begun<R>)
     return mistakes::no_source{};
+  else if constexpr (source_with_open<L>)
+    return mistakes::source_with_open{};
   else if constexpr (begun<L>)
     return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
@@ -243,8 +262,10 @@ template <class Left, class Right>
       say::mistake::template explain<typename say::shown>();
       return ill_formed{};
     } else if constexpr (part_of_kind<Left, plan_tag>) {
-      return detail::make_plan(left.source(), detail::join(std::forward<Left>(left).stages(),
-                                                           detail::stages_tuple(std::forward<Right>(right))));
+      auto&& source = std::forward<Left>(left).source();
+      return detail::make_plan(
+          std::forward<decltype(source)>(source),
+          detail::join(std::forward<Left>(left).stages(), detail::stages_tuple(std::forward<Right>(right))));
     } else if constexpr (part_of_kind<Left, source_tag>) {
       return detail::make_plan(std::remove_cvref_t<Left>(std::forward<Left>(left)),
                                detail::stages_tuple(std::forward<Right>(right)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/call.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/guarantee.hpp>
@@ -71,16 +72,32 @@ consteval guarantee_set lost_by_itself(place where) {
 /// What is known at a place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false, bad_samples = false;
+       steps = false, bad_samples = false, uneven = false, renumbers = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
 
-template <class Element, chain_facts Facts>
+/// `Columns`: behind `batch`, its stage, or the views of what a `map_batch` has returned.
+template <class Element, chain_facts Facts, class Columns = void>
 struct context {
   using element = Element;
+  using columns = Columns;
   static constexpr chain_facts facts = Facts;
+};
+
+/// What stands for the columns of batches behind a stage.
+template <class Stage, class Context>
+struct columns_behind {
+  using type = typename Context::columns;
+};
+template <part_of_kind<batch_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = Stage;
+};
+template <part_of_kind<batch_map_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = typename Stage::template columns_after<Context>;
 };
 
 /// What a source or stage loses since it is of its kind.
@@ -105,6 +122,7 @@ template <class Source>
 consteval chain_facts source_facts() {
   chain_facts f;
   f.forward = !sized_part<Source>;
+  f.renumbers = renumbering_part<Source>;
   f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
@@ -117,6 +135,7 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
+  if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
@@ -132,8 +151,8 @@ struct fold_context {
 };
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
-  using next =
-      context<typename output_of<Stage, typename Context::element>::type, facts_after<Stage>(Context::facts)>;
+  using next = context<typename output_of<Stage, typename Context::element>::type,
+                       facts_after<Stage>(Context::facts), typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
 
@@ -172,12 +191,32 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
   using mistake = typename blame_of<G, typename loser_of::part>::type;
 };
 
+/// A stage that draws random numbers where it stands, and moves the streams of those behind it.
+template <class Stage, class Context>
+concept random_stage = drawing_stage<Stage, typename Context::element> ||
+                       requires { requires Stage::template draws_in<Context>; };
+
+/// Whether the source or a stage makes epochs differ: one that says so, or one that draws random numbers.
+template <class Context, class... Parts>
+struct varies : std::false_type {};
+template <class Context, class Part, class... Rest>
+struct varies<Context, Part, Rest...> {
+  static constexpr bool value = [] {
+    if constexpr (varying_part<Part> || random_stage<Part, Context>)
+      return true;
+    else if constexpr (part_of_kind<Part, source_tag>)
+      return varies<Context, Rest...>::value;
+    else
+      return varies<typename fold_context<Context, Part>::type, Rest...>::value;
+  }();
+};
+
 }  // namespace detail
 
 /// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread
 /// and no open file.
 ///
-/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan)` is one pass over epoch 0.
+/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan.epoch(e))` is one pass over epoch e.
 template <class Source, class... Stages>
 class plan {
  public:
@@ -191,8 +230,10 @@ class plan {
   constexpr explicit plan(Source source, pack<Stages...> stages = {})
       : source_(std::move(source)), stages_(std::move(stages)) {}
 
-  [[nodiscard]] constexpr const Source& source() const noexcept { return source_; }
-  [[nodiscard]] constexpr const stages_type& stages() const noexcept { return stages_; }
+  [[nodiscard]] constexpr const Source& source() const& noexcept { return source_; }
+  [[nodiscard]] constexpr Source&& source() && noexcept { return std::move(source_); }
+  [[nodiscard]] constexpr const stages_type& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr stages_type&& stages() && noexcept { return std::move(stages_); }
 
   /// Whether the chain still promises `g`.
   template <guarantee G>
@@ -204,12 +245,39 @@ class plan {
     return open_run(*this, std::forward<Options>(options)...);
   }
 
-  [[nodiscard]] auto begin() const { return begin_pass(*this); }
-  [[nodiscard]] auto end() const { return end_pass(*this); }
+  /// One pass over an epoch, in a run of its own: `for (auto&& b : loader.epoch(3))`.
+  [[nodiscard]] auto epoch(any_count number) const { return epoch_of(*this, number.of("epoch")); }
+
+  /// Whether every epoch gives the same elements in the same order.
+  static constexpr bool same_every_epoch =
+      !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
+
+  /// One pass, where every epoch is the same; a mistake where they differ. The return type does not need the
+  /// body, so that a program may ask whether a plan is a range.
+  template <class Self = plan>
+  [[nodiscard]] auto begin() const -> decltype(epoch_of(std::declval<const Self&>(), 0).begin()) {
+    static_assert(
+        Self::same_every_epoch,
+        "penstock: the epochs of this plan differ, and a loop over it would give epoch 0 every time; write "
+        "auto run = loader.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or "
+        "loader.epoch(e) for one pass");
+    return epoch_of(*this, 0).begin();
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
  private:
   Source source_;
   [[no_unique_address]] stages_type stages_;
+};
+
+/// A source that opens as the plan of it alone does: `from(samples).open()`. The base of a source.
+template <class Source>
+struct opens_as_plan {
+  /// Gives a run, as `plan::open` does.
+  template <class... Options>
+  [[nodiscard]] auto open(Options&&... options) const {
+    return plan<Source>(static_cast<const Source&>(*this)).open(std::forward<Options>(options)...);
+  }
 };
 
 /// Stages joined without a source: a piece to be put into several plans.
@@ -218,7 +286,8 @@ class segment {
  public:
   using penstock_part = segment_tag;
   constexpr explicit segment(pack<Stages...> stages) : stages_(std::move(stages)) {}
-  [[nodiscard]] constexpr const pack<Stages...>& stages() const noexcept { return stages_; }
+  [[nodiscard]] constexpr const pack<Stages...>& stages() const& noexcept { return stages_; }
+  [[nodiscard]] constexpr pack<Stages...>&& stages() && noexcept { return std::move(stages_); }
 
   template <class... Options>
   [[nodiscard]] auto open(Options&&...) const;

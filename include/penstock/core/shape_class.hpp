@@ -3,6 +3,8 @@
 
 #include <penstock/core/element.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/strided_view.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include <array>
 #include <concepts>
@@ -67,6 +69,10 @@ struct stored<V> {
 };
 template <class T>
 struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T>
+struct stored<tensor_part<T>> : stored<tensor_view<T>> {};
+template <class T>
+struct stored<strided_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class T, std::size_t N>
 struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
 template <class V>
@@ -87,5 +93,20 @@ struct stored<V> {
 /// The shape class of an element that is no record.
 template <class V>
 inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
+
+namespace detail {
+
+/// How many lengths the shape of a value has; -1 where its type does not tell.
+template <class V>
+inline constexpr int value_rank = [] {
+  if constexpr (static_array_expression<V>)
+    return static_cast<int>(V::static_shape.rank());
+  else if constexpr (shape_class_of<V> == shape_class::fixed)
+    return stored<V>::scalar ? 0 : 1;
+  else
+    return requires(const V& v) { v.shape(); } ? -1 : 1;
+}();
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -3,8 +3,10 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/detail/index_range.hpp>
 
 #include <array>
+#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +14,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <version>
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
 
 namespace penstock::inline v0_1 {
 
@@ -77,11 +84,50 @@ namespace detail {
 [[nodiscard]] std::uint64_t rows_of(const extents& shape);
 }  // namespace detail
 
-/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements.
+/// How far apart neighbours along each length of an array are, outermost first: in elements, not in bytes, as
+/// DLPack has them. Those behind the rank are zero.
+using element_strides = std::array<std::int64_t, extents::max_rank>;
+
+/// The strides of an array that is row-major and has no gaps.
+[[nodiscard]] constexpr element_strides dense_strides(const extents& shape) noexcept {
+  element_strides strides{};
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
+  return strides;
+}
+
+namespace detail {
+
+/// Throws `errc::shape`: a row of this shape was used as an element.
+[[noreturn]] void refuse_element(const extents& shape);
+/// Throws `errc::shape`: an array of this shape was asked for as one of another rank or other lengths.
+[[noreturn]] void refuse_mdspan(const extents& shape, std::string_view fault);
+
+}  // namespace detail
+
+template <class T>
+class tensor_part;
+
+/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements. What
+/// `get<"name">(batch)` gives for a field of arrays, with the batch's slots as the first length.
+///
+/// `v(i, j)` is an element. `v[i]` and a loop go along the first length: they give rows, which are views
+/// themselves, and the elements where there is no other length. `flat()` is all elements as one span.
+/// What is not checked, other than by `assert`: there are as many indexes as lengths, and they are in the
+/// shape.
+///
+///     std::vector<float> memory{0, 1, 2, 3, 4, 5};
+///     const tensor_view<float> v(memory.data(), extents(2, 3));
+///     v(1, 2) = 7;                                             // an element
+///     v[1][2] = 8;                                             // the same one
+///     for (const auto row : v) row[0] = 0;                     // rows of shape (3,)
+///     float sum = 0;
+///     for (const float x : v.flat()) sum += x;                 // all six
 template <class T>
 class tensor_view {
  public:
   using value_type = std::remove_cv_t<T>;
+  using iterator = detail::index_iterator<tensor_view>;
 
   constexpr tensor_view() = default;
   constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
@@ -93,24 +139,138 @@ class tensor_view {
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  /// How far apart neighbours along each length are, in elements.
+  [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
+  /// The number of elements; that of rows is `shape()[0]`.
   [[nodiscard]] constexpr std::size_t size() const noexcept {
     return static_cast<std::size_t>(shape_.elements());
   }
-  [[nodiscard]] constexpr std::span<T> values() const noexcept { return {data_, size()}; }
-  [[nodiscard]] constexpr T* begin() const noexcept { return data_; }
-  [[nodiscard]] constexpr T* end() const noexcept { return data_ + size(); }
-  /// Row `i` along the first length; the view must have one.
-  [[nodiscard]] constexpr tensor_view operator[](std::size_t i) const noexcept {
+  /// All elements, one after another; also `values()`.
+  [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
+  [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
+  /// All elements, for a function that takes a span.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::span<U>() const noexcept {
+    return flat();
+  }
+
+  /// The element at these indexes, one for each length.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
+    std::size_t k = 0, offset = 0;
+    ((offset = offset * static_cast<std::size_t>(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
+    return data_[offset];
+  }
+  /// Row `i` along the first length, or element `i` where that is the only one; the view must have one.
+  [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
     return {data_ + i * static_cast<std::size_t>(row.elements()), row};
   }
+  /// The rows along the first length: what a loop over the view itself gives. A scalar has none.
+  [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] constexpr iterator end() const noexcept {
+    return {*this, static_cast<std::size_t>(shape_[0])};
+  }
+  /// The rows along the first length, as a range whose `size()` is the number of rows.
+  [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
+    return detail::index_range<tensor_view>(*this);
+  }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` of so many lengths. Throws `errc::shape` where the view has another number.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
+  }
+  /// The view as a `std::mdspan`. Throws `errc::shape` where it has another number of lengths, or another one
+  /// where the type of the mdspan says it.
+  template <class U, class Index, std::size_t... Lengths>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
+    using lengths = std::extents<Index, Lengths...>;
+    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "another number of lengths");
+    std::array<Index, lengths::rank()> given{};
+    for (std::size_t i = 0; i < lengths::rank(); ++i) {
+      given[i] = static_cast<Index>(shape_[i]);
+      if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
+        detail::refuse_mdspan(shape_, "other lengths");
+    }
+    return std::mdspan<U, lengths>(data_, lengths(given));
+  }
+#endif
 
  private:
   T* data_ = nullptr;
   extents shape_;
 };
 
+/// What `v[i]` gives, and a loop over `v`: a row, which is a `tensor_view` with one length less; where the
+/// view has one length alone it is an element, and can be used and assigned as `T&` can. `v(i)` is a `T&`.
+template <class T>
+class tensor_part : public tensor_view<T> {
+ public:
+  using tensor_view<T>::tensor_view;
+  constexpr tensor_part() = default;
+  constexpr tensor_part(const tensor_part&) = default;
+  /// Of one that has a name: it views another part.
+  constexpr tensor_part& operator=(const tensor_part&) & = default;
+
+  /// The element. Throws `errc::shape` where this is a row: a loop that takes rows of images for numbers
+  /// shall not go on.
+  constexpr operator T&() const {  // NOLINT: it stands for an element
+    if (this->rank() != 0) [[unlikely]]
+      detail::refuse_element(this->shape());
+    return *this->data();
+  }
+  /// Writes the element: `v[i] = x`.
+  constexpr const tensor_part& operator=(const std::remove_cv_t<T>& value) const&&
+    requires(!std::is_const_v<T>)
+  {
+    element() = value;
+    return *this;
+  }
+  constexpr T& operator+=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() + value);
+  }
+  constexpr T& operator-=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() - value);
+  }
+  constexpr T& operator*=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() * value);
+  }
+  constexpr T& operator/=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() / value);
+  }
+
+ private:
+  [[nodiscard]] constexpr T& element() const { return *this; }
+};
+
 }  // namespace penstock::inline v0_1
+
+/// A loop goes over rows, of which there are fewer than elements: `size()` is not the length of the range.
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_part<T>> = true;
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/core/tensor.ipp>

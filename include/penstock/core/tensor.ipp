@@ -26,6 +26,16 @@ PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
   return shape[0];
 }
 
+PENSTOCK_INLINE void refuse_element(const extents& shape) {
+  throw error(errc::shape, {"a row of shape ", to_string(shape),
+                            " was used as an element; name an element v(i, j), or walk over v.flat()"});
+}
+
+PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault) {
+  throw error(errc::shape,
+              {"an array of shape ", to_string(shape), " is no such std::mdspan: it has ", fault});
+}
+
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -22,6 +22,8 @@ namespace penstock::inline v0_1 {
 ///   wait(transfer&)                   until the copy is there, as far as the host must wait
 ///   data(transfer&, i)                const void*: where column i is on the device, after `wait`
 ///   copies                            false: `start` and `wait` are never called, the batch is used where it is
+///   space                             optional constant: the `memory_space` that `allocate` gives, which the host can write;
+///                                     else it is `host`
 /// A session whose copies go on after `start` has two more:
 ///   reuse(transfer&)                  the batch was given back: returns when its slots may be written again. Called once before
 ///                                     they are, if `start` was; a transfer that is destroyed waits by itself
@@ -36,6 +38,11 @@ concept device_session =
       { s.data(t, n) } -> std::convertible_to<const void*>;
       { S::copies } -> std::convertible_to<bool>;
     };
+
+/// A session whose copies may still read slots after `wait`, so that `reuse` must be called before they are
+/// written again.
+template <class S>
+concept reusing_session = requires(S& s, typename S::transfer& t) { s.reuse(t); };
 
 /// A value that is part of a plan; `connect()` makes the session that a run owns.
 template <class D>

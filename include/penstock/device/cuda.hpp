@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/device/concepts.hpp>
@@ -144,6 +145,7 @@ struct cuda {
 class cuda::session {
  public:
   static constexpr bool copies = true;
+  static constexpr memory_space space = memory_space::pinned;
 
   /// What one batch in flight keeps: device memory, the event after its copy, and one for each stream that
   /// used it.

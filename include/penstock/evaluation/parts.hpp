@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
@@ -97,6 +97,24 @@ concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.finge
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
+/// Calls f<draws>(stage) for each stage.
+template <class Context, class F>
+void each_stage(const F&) {}
+template <class Context, class F, class Stage, class... Rest>
+void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
+  f.template operator()<random_stage<Stage, Context>>(stage);
+  each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
+}
+
+/// The key of a random stage, or 0.
+template <class Stage>
+std::uint64_t stream_address_of(const Stage& stage) {
+  if constexpr (requires { stage.stream_address(); })
+    return stage.stream_address();
+  else
+    return 0;
+}
+
 }  // namespace detail
 
 /// How a stage is called in messages and reports.
@@ -120,6 +138,8 @@ struct plan_parts {
   static constexpr bool forward = facts.forward;
   static constexpr bool batched = facts.batched;
   static constexpr bool decided = facts.decided;
+  /// Whether something is done with whole batches, behind `batch`.
+  static constexpr bool maps_batches = in::template has<batch_map_tag>;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
   /// Whether a bad sample may leave a hole, or another one in its place.
@@ -207,12 +227,31 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
     h.add("bad_samples", parts::replaces);
-  if constexpr (in::template has<batch_tag>)
+  if constexpr (in::template has<batch_tag> && !parts::facts.uneven)
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
   return h.value();
 }
 
-/// The same in words, for the message of a state that does not fit: the data, and each stage that counts.
+/// A fingerprint of the stages that draw random numbers, in number and keys; 0 where none does. Which samples
+/// are delivered does not depend on it.
+template <class Plan>
+std::uint64_t random_fingerprint(const Plan& p) {
+  class fingerprint h;
+  const std::uint64_t none = h.value();
+  if constexpr (randomised_source<typename Plan::source_type>)
+    if (const std::uint64_t inner = p.source().random_fingerprint(); inner != 0) h.add("source", inner);
+  p.stages().apply([&](const auto&... stages) {
+    detail::each_stage<detail::context_of<typename Plan::source_type>>(
+        [&]<bool Draws, class Stage>(const Stage& stage) {
+          if constexpr (Draws) h.add(part_of_kind<Stage, batch_map_tag>, detail::stream_address_of(stage));
+        },
+        stages...);
+  });
+  return h.value() == none ? 0 : h.value();
+}
+
+/// Both fingerprints in words, for the message of a state that does not fit: the data, and each stage that
+/// counts.
 template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
@@ -222,17 +261,23 @@ std::vector<std::string> sequence_words(const Plan& p) {
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
     detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
-  const auto one = [&]<class Stage>(const Stage& stage) {
+  const auto one = [&]<bool Draws, class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
       if (deals_early) detail::add_text(words, "shard");
-    } else if constexpr (part_of_kind<Stage, batch_tag>) {
+    } else if constexpr (part_of_kind<Stage, batch_tag> && !uneven_batch<Stage>) {
       detail::add_text(words, detail::text({"batch of ", stage.global_size(world_of(p).size),
                                             " in all, tail ", to_string(stage.at_end)}));
+    } else if constexpr (Draws) {
+      const std::uint64_t key = detail::stream_address_of(stage);
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage)) + " with random numbers" +
+                                  (key == 0 ? std::string() : " of key " + std::to_string(key)));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
   };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  p.stages().apply([&](const auto&... stages) {
+    detail::each_stage<detail::context_of<typename Plan::source_type>>(one, stages...);
+  });
   detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
   return words;
 }

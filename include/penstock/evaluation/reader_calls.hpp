@@ -2,9 +2,11 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/storage/fetched.hpp>
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
 
 /// The optional calls of a reader, with an index or with a whole position (see source/concepts.hpp).
@@ -58,11 +60,52 @@ struct scout_for<Reader> {
 template <class Reader>
 using scout_of = typename detail::scout_for<Reader>::type;
 
+/// Stands for what takes ranges when a concept asks whether a reader tells them.
+struct any_range_sink {
+  template <class Session>
+  void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
+};
+
+/// Whether a reader tells which bytes its samples are in.
+template <class Reader>
+concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
+                       requires(const Reader& r, position at, scout_of<Reader>& scout) {
+                         r.ranges(at, scout, any_range_sink{});
+                       };
+
 /// Whether a reader wants to know beforehand which samples are read.
 template <class Reader>
-concept takes_hints = requires(const Reader& r) {
+concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
   r.will_need(std::uint64_t{});
 } || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
+
+/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to what was. A reader of
+/// several sources says `takes_fetched = false` where none of them does.
+template <class Reader>
+concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
+  w.fetched = &there;
+} && !requires { requires !bool(Reader::takes_fetched); };
+
+/// Whether a reader opens what the ranges of samples need, several things at once, until it has opened all.
+template <class Reader>
+concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
+  { r.is_ready() } -> std::same_as<bool>;
+  r.get_ready(samples);
+};
+
+/// Whether reads take so long that a run fetches ahead without being asked.
+template <class Reader>
+concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
+
+namespace detail {
+/// Tells a session that a range is read soon.
+struct hint_sink {
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
+    session.will_need(object, offset, size);
+  }
+};
+}  // namespace detail
 
 /// Whether a reader knows how many bytes a sample has in the mean.
 template <class Reader>
@@ -74,10 +117,23 @@ concept knows_bytes_per_sample = requires(const Reader& r) {
 template <class Reader>
 concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
+/// Calls `sink(session, object, offset, size)` for each range of bytes that a sample of such a reader is in.
+template <tells_ranges Reader, class Sink>
+void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
+  if constexpr (requires { reader.ranges(at, scout, sink); })
+    reader.ranges(at, scout, sink);
+  else
+    reader.ranges(at.index, sink);
+}
+
 /// Tells a reader that a sample is read soon; nothing where it does not ask.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
-  if constexpr (requires { reader.will_need(at, scout); })
+  if constexpr (tells_ranges<Reader>) try {
+      ranges_of(reader, at, scout, detail::hint_sink{});
+    } catch (...) {  // the read itself will say what is wrong
+    }
+  else if constexpr (requires { reader.will_need(at, scout); })
     reader.will_need(at, scout);
   else if constexpr (requires { reader.will_need(at.index); })
     reader.will_need(at.index);

@@ -48,6 +48,11 @@ template <class W>
 concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
+/// What a worker holds of bytes that were fetched; nothing where its reader takes none.
+struct nothing_fetched {};
+template <class Reader>
+using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
+
 template <class W>
 worker_root& root_of(W& w) noexcept {
   if constexpr (innermost_worker<W>)
@@ -74,6 +79,7 @@ struct source_node {
     // of the next samples, where they were looked up; the last one stands there again for who looks ahead
     std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
+    [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
 
     /// The next sample that is `looked_up` is this one.
@@ -106,7 +112,7 @@ struct source_node {
       detail::worker_root& root = w.root;
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      reader->evaluate((*w.binding)(p.index), w.own, [&]<class V>(V&& value) {
+      ask((*w.binding)(p.index), w, [&]<class V>(V&& value) {
         root.cost.nanoseconds += Timing::now() - begin;
         ++root.cost.timed;
         root.landing.hand_on(timing, sink, std::forward<V>(value));
@@ -116,11 +122,22 @@ struct source_node {
       touch(w.places[w.next + look_ahead]);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else {
-      reader->evaluate((*w.binding)(p.index), w.own, std::forward<Sink>(sink));
+      ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
     }
   }
 
  private:
+  /// The sample of the turn at which `fetched` stands; what was fetched for it is held as long.
+  template <class Sink>
+  void ask(position source, worker& w, Sink&& sink) const {
+    if constexpr (takes_fetched<Reader>) {
+      w.own.fetched = &w.fetched;
+      const fetched_sample::scope held(w.fetched);
+      reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    } else {
+      reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    }
+  }
   // A call to a function that only prefetches counts as one without effect, and goes at -O2.
   [[gnu::always_inline]] void touch(position p) const noexcept {
     if constexpr (touches_memory<Reader>) reader->touch(p);
@@ -224,6 +241,10 @@ struct stage_node {
 };
 
 namespace detail {
+
+/// Whether an innermost worker takes what was fetched for the turn of its sample.
+template <class W>
+concept stands_at_turns = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
 
 /// The innermost worker: where the engine puts the binding or the item.
 template <class W>

@@ -27,8 +27,8 @@ struct consumed_listener {
   void (*tell)(void* who, const consumed_range& run);
 };
 
-/// The runs of all samples before a step of an epoch.
-void visit_consumed(plan_view plan, std::uint64_t epoch, std::uint64_t step, const consumed_listener& found);
+/// The runs of all samples before where a state stands.
+void visit_consumed(plan_view plan, const state& where, const consumed_listener& found);
 
 }  // namespace detail
 
@@ -38,7 +38,8 @@ void visit_consumed(plan_view plan, std::uint64_t epoch, std::uint64_t step, con
 /// Reads no sample; works for the plans of `prove`. A bad sample that was skipped is among them; what stood
 /// in for one that was replaced is not.
 /// One bit of memory a sample and a source epoch that an epoch of the plan reaches, and 8 bytes a position
-/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan.
+/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan; random
+/// stages may be left out.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;
@@ -55,9 +56,9 @@ void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Fou
     throw error(errc::state, {"this state is not of this plan: ", why});
   }
   detail::viewed_plan<plan_type> viewed(p);
-  detail::visit_consumed(
-      viewed.view(), where.epoch, where.step,
-      {&found, [](void* who, const consumed_range& run) { (*static_cast<Found*>(who))(run); }});
+  detail::visit_consumed(viewed.view(), where, {&found, [](void* who, const consumed_range& run) {
+                                                  (*static_cast<Found*>(who))(run);
+                                                }});
 }
 
 }  // namespace penstock::inline v0_1

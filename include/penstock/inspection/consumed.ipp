@@ -6,19 +6,49 @@
 #include <penstock/core/position.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/order/step_cut.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, std::uint64_t last_step,
-                                    const consumed_listener& found) {
+/// Calls `f(first, ordinals)` with the ordinals of the samples that all ranks had of an epoch, in pieces,
+/// where batches have no fixed number of samples; up to where a state stands if it is of that epoch.
+template <class F>
+void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, F f) {
+  std::vector<std::uint64_t> ordinals;
+  const any_epoch_cut any = plan.uneven.on(where.world, 0).bind(epoch);
+  const bool last = epoch == where.epoch;
+  if (last && (where.step > any.steps() || where.ordinal > plan.positions))
+    throw error(errc::state, "this state is not of this plan: an epoch has fewer steps");
+  if (any.lists()) {
+    for (std::uint64_t rank = 0; rank < where.world; ++rank) {
+      const any_epoch_cut mine = plan.uneven.on(where.world, rank).bind(epoch);
+      for (std::uint64_t step = 0; step < (last ? where.step : mine.steps()); ++step) {
+        ordinals.clear();
+        mine.list(step, ordinals);
+        if (!ordinals.empty()) f(ordinals);
+      }
+    }
+    return;
+  }
+  const std::uint64_t end = last ? where.ordinal : any.before(any.steps());
+  for (std::uint64_t first = 0; first < end; first += ordinals.size()) {
+    ordinals.resize(static_cast<std::size_t>(std::min<std::uint64_t>(end - first, 65'536)));
+    std::iota(ordinals.begin(), ordinals.end(), first);
+    f(ordinals);
+  }
+}
+
+PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const consumed_listener& found) {
   const cut& c = plan.mine;
+  const std::uint64_t last_epoch = where.epoch;
   if (plan.samples == 0) return;
   // One bit set for each source epoch that the plan's epoch at hand reaches.
   std::vector<std::pair<std::uint64_t, bit_set>> epochs;
@@ -41,8 +71,22 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, st
   std::vector<std::uint64_t> drawn, ordinals;
   std::optional<std::uint64_t> drawn_of;
   std::vector<position> samples;
+  const auto deliver = [&](const std::vector<std::uint64_t>& at) {
+    samples.resize(at.size());
+    plan.positions_at(at, samples.data());
+    for (const position& sample : samples) set_of(sample.epoch).set_alone(sample.index);
+  };
   for (std::uint64_t epoch = 0; epoch <= last_epoch; ++epoch) {
-    const std::uint64_t steps = epoch < last_epoch ? plan.steps : last_step;
+    if (plan.uneven.any()) {
+      for_each_uneven(plan, epoch, where, [&](const std::vector<std::uint64_t>& at) {
+        const auto [low, high] = std::minmax_element(at.begin(), at.end());
+        plan.bind(epoch, *low, *high + 1);
+        deliver(at);
+      });
+      flush();
+      continue;
+    }
+    const std::uint64_t steps = epoch < last_epoch ? plan.steps : where.step;
     for (std::uint64_t step = 0; step < steps; ++step) {
       position at;
       plan.upstream(epoch, {&step, 1}, &at);
@@ -57,9 +101,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, std::uint64_t last_epoch, st
       ordinals.clear();
       for (std::uint64_t i = first; i < first + count; ++i)
         ordinals.push_back(plan.buffer ? drawn[static_cast<std::size_t>(i)] : i);
-      samples.resize(ordinals.size());
-      plan.positions_at(ordinals, samples.data());
-      for (const position& sample : samples) set_of(sample.epoch).set_alone(sample.index);
+      deliver(ordinals);
     }
     flush();
   }

@@ -5,6 +5,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
@@ -201,7 +202,8 @@ template <class Source, class... Stages, class F>
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
   if constexpr (has_keys<reader>)
-    last.reader = std::shared_ptr<const reader>(new const reader(p.source().open()));
+    last.reader =
+        std::shared_ptr<const reader>(new const reader(connect_source(p.source(), projection::none())));
   const auto whole = p | last;
   using T = std::remove_cvref_t<typename std::remove_cvref_t<decltype(whole)>::element>;
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/projection.hpp>
 #include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <cstddef>
@@ -25,6 +28,7 @@ constexpr std::string_view kind_text() {
     return "sequencer";
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
+  if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag>) return "device";
   return "annotation";
 }
@@ -43,18 +47,36 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 /// One line of a description: a stage with its kind, and a note.
 [[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
 
+/// The fields that a plan tells its source it uses; nothing where it is all of them.
+[[nodiscard]] std::string used_fields_line(const projection& used);
+
 /// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
 template <class V, class Policy>
 constexpr std::string_view moves_text() {
+  // what writes to a pointer alone is written aside first where the slot is not dense
+  constexpr bool turned = arranges<Policy> && array_expression<V> && !placed_expression<V>;
+
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return "1 move: written in its slot";
-  else if constexpr (std::is_same_v<Policy, stack_policy>)
+    return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+  else if constexpr (turned)
+    return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
+           "known)";
+  else if constexpr (stacks<Policy>)
     return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
                          : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
   else
     return "2 moves: to the side arena, then to its place in the batch";
+}
+
+/// How the rows of a field lie in a batch, where they are not dense and in the order of the value.
+template <class Policy>
+[[nodiscard]] std::string layout_text() {
+  if constexpr (has_gaps<Policy>)
+    return ", rows at multiples of " + std::to_string(pitch_of<Policy>) + " bytes";
+  else
+    return arranges<Policy> ? ", channels first" : "";
 }
 
 template <class Context, class... Stages>
@@ -78,8 +100,8 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, how often each field
-/// is moved, and the device.
+/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, which fields its
+/// source is told to be used where not all are, how often each field is moved, and the device.
 ///
 /// Opens nothing. For people: the text may change between versions.
 template <class Source, class... Stages>
@@ -96,6 +118,7 @@ template <class Source, class... Stages>
                                          detail::lost_text(before, after));
       },
       p.stages());
+  if constexpr (projecting_source<Source>) text += detail::used_fields_line(projection_of<plan_type>());
   text += "keeps:";
   for (const guarantee g : all_guarantees)
     if (parts::facts.keeps(g)) text += " " + std::string(to_string(g));
@@ -111,14 +134,19 @@ template <class Source, class... Stages>
               detail::moves_text<
                   std::tuple_element_t<Is, element>,
                   typename batch::template policy<typename element::template field_at<Is>::name_type>>()) +
+          detail::layout_text<
+              typename batch::template policy<typename element::template field_at<Is>::name_type>>() +
           "\n"),
          ...);
       }(std::make_index_sequence<element::size>{});
     } else {
       text.append("value: ")
           .append(detail::moves_text<element, typename batch::template policy<void>>())
+          .append(detail::layout_text<typename batch::template policy<void>>())
           .append("\n");
     }
+    if constexpr (!std::is_same_v<block_columns_of<plan_type>, columns_of<plan_type>>)
+      text += "new columns of map_batch: 1 move: copied or written to their place in the batch\n";
     if constexpr (!parts::direct)
       text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
   }

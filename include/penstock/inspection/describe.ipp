@@ -20,4 +20,12 @@ PENSTOCK_INLINE std::string description_line(std::string name, std::string_view 
   return line + "\n";
 }
 
+PENSTOCK_INLINE std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
+  return line + "\n";
+}
+
 }  // namespace penstock::inline v0_1::detail

@@ -4,11 +4,13 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/run/bad/bad_entry.hpp>
 #include <penstock/run/bad/bad_ledger.hpp>
+#include <penstock/source/concepts.hpp>
 
 #include <cstdint>
 #include <map>
@@ -78,7 +80,7 @@ template <class Source, class... Stages>
                 "unbatch or forward source, and a batch");
   using reader = typename Source::reader;
   detail::viewed_plan<plan_type> viewed(p);
-  const reader opened(p.source().open());
+  const reader opened(connect_source(p.source(), projection::none()));
   detail::key_lookup keys;
   if constexpr (has_keys<reader>) {
     keys = {&opened,

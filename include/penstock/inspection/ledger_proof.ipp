@@ -72,12 +72,12 @@ class ledger_prover {
     if (!sample) return;
     add(made_.by_shard[last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample->index)], one);
     if (one.code != "shape") bad_.insert({one.epoch, sample->index});
-    if (!delivered(one.index))
+    if (!delivered(one.epoch, one.index))
       violation(one, {"it is in no step of this plan, and cannot have been delivered"});
     if (!one.substitute) return;
     const bad_entry::substitute_place& other = *one.substitute;
     if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
-    if (delivered(other.index)) ++made_.extra;
+    if (delivered(one.epoch, other.index)) ++made_.extra;
     if (!drawn(one))
       violation(one, {"position ", other.index,
                       " is none of those that could stand in for it; is the plan's "
@@ -99,9 +99,9 @@ class ledger_prover {
       return std::nullopt;
     }
     if (keys_.find != nullptr) {
-      const std::string quoted = json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
-      if (!key.empty() && quoted != json_quoted(key) && unquoted(quoted) != key) {
-        violation(one, {who, " has the key ", json_quoted(key), ", and in this plan ", quoted});
+      const std::string quoted = detail::json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
+      if (!key.empty() && quoted != detail::json_quoted(key) && unquoted(quoted) != key) {
+        violation(one, {who, " has the key ", detail::json_quoted(key), ", and in this plan ", quoted});
         return std::nullopt;
       }
     }
@@ -113,7 +113,14 @@ class ledger_prover {
     return line ? line->key : std::string();
   }
   /// Behind a shuffle_buffer it is not known which step a position comes to.
-  [[nodiscard]] bool delivered(std::uint64_t index) const {
+  [[nodiscard]] bool delivered(std::uint64_t epoch, std::uint64_t index) {
+    if (plan_.uneven.any()) {
+      if (!ends_ || ends_->epoch != epoch) {
+        const any_epoch_cut steps = plan_.uneven.bind(epoch);
+        ends_ = {epoch, steps.lists() ? plan_.positions : steps.before(steps.steps())};
+      }
+      return index < ends_->index;
+    }
     return plan_.buffer || plan_.mine.slot_of(index).has_value();
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
@@ -128,6 +135,7 @@ class ledger_prover {
   epoch_size size_;
   bad_is_replaced<epoch_size> draws_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
+  std::optional<position> ends_;  // of the steps of an epoch that have no fixed number of samples
   ledger_proof made_;
 };
 

@@ -6,6 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/run/feed/front.hpp>
@@ -42,6 +43,8 @@ std::string value_text(const V& value) {
                        }) {
     return detail::text(
         {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
+  } else if constexpr (requires { value.strides(); }) {
+    return detail::text({"array of shape ", to_string(value.shape()), " with strides"});
   } else if constexpr (std::is_arithmetic_v<type>) {
     return std::to_string(value);
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {
@@ -107,7 +110,7 @@ template <class Source, class... Stages>
     if (index >= orders.size())
       return detail::text(
           {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
-    const auto reader = p.source().open();
+    const auto reader = connect_source_of(p);
     const auto binding = orders.bind(0, index, index + 1);
     auto chain = make_chain(
         p,

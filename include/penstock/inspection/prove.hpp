@@ -19,11 +19,16 @@ namespace penstock::inline v0_1 {
 /// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
 /// padded and left out, and the shards that each node touches.
 ///
-/// The plan is elastic and in batches that are known without reading: no filter, no unbatch, no forward
-/// source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the topologies.
-/// Reads no sample. Memory: 5 bytes a position (21 where they are few of many samples), with `sampled`
-/// O(shards). Time: about 0.1 us a position and topology, over `threads`. Throws `error(errc::argument)` for
-/// more ranks than a global step has samples, and where no topology or no epoch is given.
+/// The plan must be elastic, and its batches must follow from positions alone: no filter, no unbatch, no
+/// forward source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the
+/// topologies.
+/// With `batch_by`, the parts of the ranks differ as batches do, and each topology has global steps of its
+/// own: the same batches in the same order, dealt to other numbers of ranks. `stops` are not checked there: a
+/// state says how many samples it stands after, and a topology resumes it if one of its steps starts at that
+/// sample. Reads no sample. Memory: 5
+/// bytes a position (21 where they are few of many samples), with `sampled` O(shards). Time: about 0.1 us a
+/// position and topology, over `threads`. Throws `error(errc::argument)` for more ranks than a global step
+/// has samples, and where no topology or no epoch is given.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);

@@ -46,7 +46,7 @@ struct proof {
   std::uint64_t shards = 0;
   std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
   std::uint64_t pads = 0;      ///< positions of it with a sample once more, to fill up; 0 where `sampled`
-  std::uint64_t global = 0;    ///< samples of a global step
+  std::uint64_t global = 0;    ///< samples of a global step; 0 where steps have no fixed number
   bool sampled = false;        ///< random positions and steps, not all
   std::vector<topology_proof> topologies;
   std::vector<std::string> violations;  ///< the first hundred, a sentence each

@@ -9,8 +9,10 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string to_string(const proof& p) {
   std::string report =
-      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ", p.global,
-                    " in a global step", p.sampled ? "; random positions and steps were looked at\n" : "\n"});
+      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
+                    p.global == 0 ? std::string("batches of no fixed number")
+                                  : detail::text({p.global, " in a global step"}),
+                    p.sampled ? "; random positions and steps were looked at\n" : "\n"});
   if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
   if (p.pads != 0)
     detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/observe/counters.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/run/state.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,6 +22,15 @@ namespace penstock::inline v0_1 {
 /// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch
 /// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
 /// sample.
+///
+/// It does what the run does: `epoch(e)` and `epochs(n)` for loops, `state()` and `restore(state)`,
+/// `counters()`, `steps_per_epoch()` for a progress bar, `adjust(limits)` and `request_stop()`. Ranges and
+/// iterators refer to the loader: moving it ends them.
+///
+/// One that was made without a plan, or moved from, is empty and converts to false. It can be assigned to,
+/// destroyed, and told to stop; whatever else is asked of it throws `errc::argument`.
+/// Threads: one at a time; `adjust`, `limits`, `request_stop` and `stopped` any, but not while `restore`
+/// works.
 ///
 ///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
 ///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
@@ -32,15 +46,23 @@ class any_loader {
     bool (*next)(void*, Batch*&);
     state (*where)(const void*);
     void (*go)(void*, const state&);
-    void (*to_epoch)(void*, std::uint64_t);
+    void (*to_epoch)(void*, std::uint64_t, std::uint64_t, bool);
+    std::uint64_t (*rest_of)(void*);
+    std::uint64_t (*first_of)(void*, std::uint64_t count);
+    std::uint64_t (*steps)(const void*);
     run_counters (*counters)(const void*);
-    void (*stop)(void*);
+    bad_sample_counts (*bad_samples)(const void*);
+    void (*adjust)(void*, const run_limits&);
+    run_limits (*limits)(const void*);
+    void (*stop)(void*) noexcept;
+    bool (*stopped)(const void*) noexcept;
     void (*destroy)(void*);
   };
 
  public:
   using value_type = Batch;
 
+  /// Walks over the batches of one epoch.
   class iterator {
    public:
     using iterator_concept = std::input_iterator_tag;
@@ -49,6 +71,7 @@ class any_loader {
     iterator() = default;
     explicit iterator(any_loader* owner) : owner_(owner) {}
     [[nodiscard]] Batch& operator*() const { return owner_->current(); }
+    [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
     iterator& operator++() {
       owner_->fetch();
       return *this;
@@ -61,11 +84,14 @@ class any_loader {
     any_loader* owner_ = nullptr;
   };
 
+  /// One epoch: a range of batches.
   class epoch_range {
    public:
-    epoch_range(any_loader* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    epoch_range(any_loader* owner, std::uint64_t number, std::uint64_t last = 0, bool rest = false)
+        : owner_(owner), number_(number), last_(last), rest_(rest) {}
+    [[nodiscard]] std::uint64_t number() const { return number_; }
     [[nodiscard]] iterator begin() const {
-      owner_->functions_->to_epoch(owner_->self_, number_);
+      owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
       owner_->fetch();
       return iterator(owner_);
     }
@@ -73,9 +99,47 @@ class any_loader {
 
    private:
     any_loader* owner_;
-    std::uint64_t number_;
+    std::uint64_t number_, last_;  // 0: the epoch stands alone
+    bool rest_;
   };
 
+  /// The epochs from where the loader stands up to a number.
+  class epochs_range {
+   public:
+    class iterator {
+     public:
+      using value_type = epoch_range;
+      using difference_type = std::ptrdiff_t;
+      iterator() = default;
+      iterator(any_loader* owner, std::uint64_t number, std::uint64_t last)
+          : owner_(owner), number_(number), last_(last) {}
+      [[nodiscard]] epoch_range operator*() const { return {owner_, number_, last_}; }
+      iterator& operator++() {
+        ++number_;
+        return *this;
+      }
+      iterator operator++(int) {
+        auto before = *this;
+        ++number_;
+        return before;
+      }
+      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ == b.number_; }
+
+     private:
+      any_loader* owner_ = nullptr;
+      std::uint64_t number_ = 0, last_ = 0;
+    };
+    epochs_range(any_loader* owner, std::uint64_t first, std::uint64_t last)
+        : owner_(owner), first_(first), last_(last) {}
+    [[nodiscard]] iterator begin() const { return {owner_, first_, last_}; }
+    [[nodiscard]] iterator end() const { return {owner_, last_, last_}; }
+
+   private:
+    any_loader* owner_;
+    std::uint64_t first_, last_;
+  };
+
+  /// An empty one: it converts to false.
   any_loader() = default;
   /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
   template <class Plan, class Convert>
@@ -96,13 +160,44 @@ class any_loader {
     if (self_ != nullptr) functions_->destroy(self_);
   }
 
+  /// Whether it has a plan.
   [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
-  [[nodiscard]] epoch_range epoch(std::uint64_t number) & { return {this, number}; }
-  [[nodiscard]] penstock::state state() const { return functions_->where(self_); }
-  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`.
-  void restore(const penstock::state& s) { functions_->go(self_, s); }
-  [[nodiscard]] run_counters counters() const { return functions_->counters(self_); }
-  void request_stop() { functions_->stop(self_); }
+  /// One epoch, as `run.epoch(number)`.
+  [[nodiscard]] epoch_range epoch(any_count number) & {
+    (void)functions();
+    return {this, number.of("epoch")};
+  }
+  /// The rest of the epoch at hand, as `run.rest()`.
+  [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), 0, true}; }
+  /// The epochs up to `count`, beginning where the loader stands, as `run.epochs(count)`: all of them in a
+  /// fresh one, the rest in a restored one. Batches are read ahead across the end of an epoch.
+  [[nodiscard]] epochs_range epochs(any_count wanted) & {
+    const std::uint64_t count = wanted.of("epochs");
+    return {this, functions().first_of(self_, count), count};
+  }
+  /// Batches per epoch; 0 where nobody knows, since the plan does not keep `lockstep`. What `progress` takes.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
+  /// Where the consumer stands: after the batches that it has asked for.
+  [[nodiscard]] penstock::state state() const { return functions().where(self_); }
+  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`. Loops over the
+  /// loader end with it: begin a new one.
+  void restore(const penstock::state& s) {
+    const table& f = functions();
+    current_ = nullptr;
+    f.go(self_, s);
+  }
+  /// What the run did so far: since the last `restore`.
+  [[nodiscard]] run_counters counters() const { return functions().counters(self_); }
+  [[nodiscard]] bad_sample_counts bad_samples() const { return functions().bad_samples(self_); }
+  /// As `run::adjust` and `run::limits`; they outlast `restore`, at whose time no other thread may call them.
+  void adjust(const run_limits& wanted) { functions().adjust(self_, wanted); }
+  [[nodiscard]] run_limits limits() const { return functions().limits(self_); }
+  /// Ends the work: what waits returns, loops end. Any thread. Does nothing to an empty one.
+  void request_stop() noexcept {
+    if (self_ != nullptr) functions_->stop(self_);
+  }
+  /// Whether it was stopped; an empty one counts as that.
+  [[nodiscard]] bool stopped() const noexcept { return self_ == nullptr || functions_->stopped(self_); }
 
  private:
   template <class Plan, class Convert>
@@ -113,7 +208,8 @@ class any_loader {
     run_type running;
     typename run_type::iterator at{};
     bool begun = false;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0, last = 0;  // of a loop over epochs, else 0
+    bool resting = false;
     std::optional<Batch> current;
 
     holder(const Plan& p, Convert c) : plan(p), convert(std::move(c)), running(plan.open()) {}
@@ -127,13 +223,22 @@ class any_loader {
     static holder& of(void* self) { return *static_cast<holder*>(self); }
     static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
 
+    /// The first batch of the epoch. In a loop over epochs the run is told how many: it reads ahead of them.
+    typename run_type::iterator first() {
+      if (resting) return running.rest().begin();
+      if (last != 0)
+        for (auto epoch : running.epochs(last))
+          if (epoch.number() == number) return epoch.begin();
+      return running.epoch(number).begin();
+    }
+
     static bool next(void* self, Batch*& out) {
       holder& h = of(self);
       h.current.reset();
       if (h.begun) {
         ++h.at;
       } else {
-        h.at = h.running.epoch(h.number).begin();
+        h.at = h.first();
         h.begun = true;
       }
       if (h.at == std::default_sentinel) return false;
@@ -144,27 +249,56 @@ class any_loader {
     static penstock::state where(const void* self) { return of(self).running.state(); }
     static void go(void* self, const penstock::state& s) {
       holder& h = of(self);
+      const run_limits limits = h.running.limits();
       h.current.reset();
       h.running = h.plan.open(s);
+      h.running.adjust(limits);
       h.begun = false;
       h.number = s.epoch;
+      h.last = 0;
+      h.resting = false;
     }
-    static void to_epoch(void* self, std::uint64_t number) {
-      of(self).current.reset();
-      of(self).number = number;
-      of(self).begun = false;
+    static void to_epoch(void* self, std::uint64_t number, std::uint64_t last, bool rest) {
+      holder& h = of(self);
+      h.current.reset();
+      h.number = number;
+      h.last = last;
+      h.resting = rest;
+      h.begun = false;
     }
+    static std::uint64_t rest_of(void* self) { return of(self).running.rest().number(); }
+    static std::uint64_t first_of(void* self, std::uint64_t count) {
+      for (auto epoch : of(self).running.epochs(count)) return epoch.number();
+      return count;
+    }
+    static std::uint64_t steps(const void* self) {
+      if constexpr (requires(const run_type& r) { r.steps_per_epoch(); })
+        return of(self).running.steps_per_epoch();
+      else
+        return 0;
+    }
+    static bad_sample_counts bad_samples(const void* self) { return of(self).running.bad_samples(); }
     static run_counters counters(const void* self) { return of(self).running.counters(); }
-    static void stop(void* self) { of(self).running.request_stop(); }
+    static void adjust(void* self, const run_limits& wanted) { of(self).running.adjust(wanted); }
+    static run_limits limits(const void* self) { return of(self).running.limits(); }
+    static void stop(void* self) noexcept { of(self).running.request_stop(); }
+    static bool stopped(const void* self) noexcept { return of(self).running.stopped(); }
     static void destroy(void* self) { delete static_cast<holder*>(self); }
 
-    static constexpr table functions{next, where, go, to_epoch, counters, stop, destroy};
+    static constexpr table functions{next,     where,       go,     to_epoch, rest_of, first_of, steps,
+                                     counters, bad_samples, adjust, limits,   stop,    stopped,  destroy};
   };
 
+  /// The functions of what it is made of; an error where it is made of nothing.
+  [[nodiscard]] const table& functions() const {
+    if (self_ == nullptr) [[unlikely]]
+      throw error(errc::argument, "any_loader: it is empty; assign one that was made of a plan");
+    return *functions_;
+  }
   void fetch() {
     current_ = nullptr;
     Batch* next = nullptr;
-    if (functions_->next(self_, next)) current_ = next;
+    if (functions().next(self_, next)) current_ = next;
   }
   [[nodiscard]] Batch& current() { return *current_; }
 

@@ -30,11 +30,12 @@ struct run_counters {
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
-  unsigned workers = 0;
-  double seconds = 0;              ///< since the run was opened
-  double stall_seconds = 0;        ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;  ///< all workers together, evaluating
-  double waiting_for_room = 0;     ///< all workers together, seconds without a block to work on
+  unsigned workers = 0;                ///< threads that work now
+  double seconds = 0;                  ///< since the run was opened
+  double worker_seconds = 0;           ///< the same of all workers together, those that rest left out
+  double stall_seconds = 0;            ///< the consumer waited for a batch
+  double worker_busy_seconds = 0;      ///< all workers together, evaluating
+  double waiting_for_room = 0;         ///< all workers together, seconds without a block to work on
   /// of these, seconds in which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
   /// all workers together, seconds behind the serial front of a forward source

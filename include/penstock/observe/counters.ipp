@@ -16,6 +16,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
   lessen(now.seconds, before.seconds);
+  lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
   lessen(now.worker_busy_seconds, before.worker_busy_seconds);
   lessen(now.waiting_for_room, before.waiting_for_room);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -18,6 +20,29 @@ PENSTOCK_INLINE std::string percent(double share) {
   return text;
 }
 
+/// A rate in relation to a smaller one: "12.5% faster", and from double on "2.4 times as fast".
+PENSTOCK_INLINE std::string as_fast(double ratio) {
+  if (ratio < 2) return percent(ratio - 1) + " faster";
+  char text[32];
+  std::snprintf(text, sizeof text, ratio < 9.95 ? "%.1f times as fast" : "%.0f times as fast", ratio);
+  return text;
+}
+
+/// A number of three digits in the largest of the units, which go down, that leaves one before the point.
+PENSTOCK_INLINE std::string in_units(double value,
+                                     std::initializer_list<std::pair<double, const char*>> units) {
+  auto unit = units.begin();
+  if (value <= 0) return std::string("0 ") + unit->second;
+  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 is printed as 1.00
+  const double shown = value / unit->first;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
+  return text;
+}
+PENSTOCK_INLINE std::string in_seconds(double seconds) {
+  return in_units(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}});
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& before) {
@@ -27,7 +52,8 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "nothing was delivered yet; ask again after some batches";
     return v;
   }
-  const unsigned threads = std::max(1u, c.workers);
+  // in the mean, since their number can move
+  const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
   v.stall = c.stall_seconds / c.seconds;
   double all = 0;
   std::size_t most = 0;
@@ -86,7 +112,7 @@ PENSTOCK_INLINE verdict judge_against(const run_counters& real, const run_counte
   if (v.limit == bottleneck::unknown || v.limit == bottleneck::consumer || rate <= 0) return v;
   if (free_rate > 1.2 * rate) {
     if (v.limit != bottleneck::jitter) v.limit = bottleneck::io;
-    v.advice = "without reading the loop is " + detail::percent(free_rate / rate - 1) + " faster: " +
+    v.advice = "without reading the loop is " + detail::as_fast(free_rate / rate) + ": " +
                (v.limit == bottleneck::jitter
                     ? "reads take unequal times; raise prefetch(n)"
                     : "reading holds it back; try prefetch(n), faster storage or fewer bytes");
@@ -101,9 +127,13 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   const run_counters c = since(counters, before);
   const verdict v = judge(counters, before);
   char line[256];
-  std::snprintf(line, sizeof line, "%llu samples in %.1f s: %.0f samples/s, %.1f MB/s, %u workers\n",
-                static_cast<unsigned long long>(c.samples), c.seconds, c.samples_per_second(),
-                c.bytes_per_second() * 1e-6, c.workers);
+  std::snprintf(
+      line, sizeof line, "%llu samples in %s: %.*f samples/s, %s, %u workers\n",
+      static_cast<unsigned long long>(c.samples), detail::in_seconds(c.seconds).c_str(),
+      c.samples_per_second() < 9.95 ? 2 : 0, c.samples_per_second(),
+      detail::in_units(c.bytes_per_second(), {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}})
+          .c_str(),
+      c.workers);
   std::string text = line;
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
@@ -114,8 +144,9 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {
     const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9.2f us a sample\n", s.name.c_str(),
-                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(), each * 1e6);
+    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", s.name.c_str(),
+                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(),
+                  detail::in_seconds(each).c_str());
     text += line;
   }
   text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -12,7 +13,6 @@
 #include <penstock/order/permutation.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +36,7 @@ class class_balanced_order {
     std::uint64_t epoch = 0, seed = 0, each = 1;
     permutation mixed;
     detail::divider by_each;
-    std::shared_ptr<const detail::classes> groups;
+    shared<const detail::classes> groups;
 
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       const auto [group, draw] = by_each(mixed(index));
@@ -46,7 +46,7 @@ class class_balanced_order {
     }
   };
 
-  class_balanced_order(std::shared_ptr<const detail::classes> groups, std::uint64_t seed, per_class how);
+  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
@@ -65,7 +65,7 @@ class class_balanced_order {
     return {size_, mix64(mix64(seed_ ^ 0x6d6978u) + epoch)};
   }
 
-  std::shared_ptr<const detail::classes> groups_;
+  shared<const detail::classes> groups_;
   std::uint64_t seed_, each_, size_ = 0;
 };
 
@@ -74,6 +74,7 @@ template <sample_values Values>
 struct class_balanced_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "class_balanced";
+  static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(!std::is_floating_point_v<typename Values::value_type>,
                 "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");

@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE class_balanced_order::class_balanced_order(std::shared_ptr<const detail::classes> groups,
+PENSTOCK_INLINE class_balanced_order::class_balanced_order(shared<const detail::classes> groups,
                                                            std::uint64_t seed, per_class how)
     : groups_(std::move(groups)),
       seed_(seed),

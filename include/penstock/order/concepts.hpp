@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/position.hpp>
 
@@ -29,7 +30,7 @@ class source_places {
   source_places(std::uint64_t dataset, std::uint64_t samples) noexcept
       : dataset_(dataset), samples_(samples) {}
   /// Position i is what `find(owner, i)` gives.
-  source_places(const source_places& before, look_up find, std::shared_ptr<const void> owner) noexcept
+  source_places(const source_places& before, look_up find, shared<const void> owner) noexcept
       : dataset_(before.dataset_), samples_(before.samples_), find_(find), owner_(std::move(owner)) {}
 
   [[nodiscard]] std::uint64_t dataset() const noexcept { return dataset_; }
@@ -43,7 +44,7 @@ class source_places {
  private:
   std::uint64_t dataset_, samples_;
   look_up find_ = nullptr;
-  std::shared_ptr<const void> owner_;
+  shared<const void> owner_;
 };
 
 /// What an order stage sees of the stage before it.
@@ -52,10 +53,10 @@ struct order_input {
   std::uint64_t size = 0;
   /// Where shards begin: shards + 1 ascending offsets, the first 0, the last `size`. Null when unknown: then
   /// there is one shard.
-  std::shared_ptr<const std::vector<std::uint64_t>> starts = nullptr;
+  shared<const std::vector<std::uint64_t>> starts = nullptr;
   /// Which samples of the source these are. Null where it is not known, or another in every epoch. A stage
   /// that wants it says `static constexpr bool wants_places = true`.
-  std::shared_ptr<const source_places> places = nullptr;
+  shared<const source_places> places = nullptr;
 };
 
 /// A run of positions, both ends included, ordered by epoch and then by index.

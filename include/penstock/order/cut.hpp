@@ -117,6 +117,7 @@ struct cut_place {
 /// Cost: `at` a few divisions, then one addition a slot (lanes: one multiplication more). Nothing is kept;
 /// free for all threads.
 /// `check` throws `error(errc::argument)` for a cut that cannot be made; call it once.
+/// The first model of `step_cut`, and the one that a feed holds by value.
 ///
 ///     const cut mine{.size = n, .global = 256 * world_size, .world = world_size, .rank = rank};
 ///     for (std::uint64_t s = 0; s < mine.steps(); ++s) {
@@ -140,6 +141,12 @@ struct cut {
   /// Positions in step s over all ranks.
   [[nodiscard]] constexpr std::uint64_t count(std::uint64_t step) const noexcept {
     return step >= steps() ? 0 : std::min(global, size - step * global);
+  }
+  /// Positions in the steps before step s.
+  [[nodiscard]] constexpr std::uint64_t before(std::uint64_t step) const noexcept {
+    return step >= steps() && policy == tail::drop ? steps() * global
+           : step > size / global                  ? size
+                                                   : step * global;
   }
   /// Slots in this rank's batch of step s.
   [[nodiscard]] constexpr std::uint64_t slots(std::uint64_t step) const noexcept {
@@ -181,6 +188,17 @@ struct cut {
     const std::uint64_t owner = ((ordinal + 1) * world - 1) / divided;
     return cut_place{step, owner, ordinal - detail::share(divided, owner, world)};
   }
+
+  /// The cut of an epoch: that of all of them.
+  [[nodiscard]] constexpr cut bind(std::uint64_t) const noexcept { return *this; }
+  /// The same for another rank.
+  [[nodiscard]] constexpr cut on(std::uint64_t ranks, std::uint64_t which) const noexcept {
+    cut made = *this;
+    made.world = ranks;
+    made.rank = which;
+    return made;
+  }
+  [[nodiscard]] constexpr std::uint64_t usual() const noexcept { return whole().slots; }
 
  private:
   /// What the ranks divide among them: a whole step's ordinals, or of a last step that is kept those it has.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -9,7 +11,6 @@
 #include <penstock/order/permutation.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,8 +57,8 @@ class fold_order {
   bound made_;
   std::uint64_t upstream_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `fold(i, folds, seed)`, and the one of its `rest()`.
@@ -87,8 +88,8 @@ class fold_stage {
 
 namespace detail {
 struct fold_fn {
-  [[nodiscard]] fold_stage operator()(std::uint64_t number, std::uint64_t folds, std::uint64_t seed) const {
-    return {number, folds, seed};
+  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, std::uint64_t seed) const {
+    return {number.of("fold"), folds.of("fold"), seed};
   }
 };
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
@@ -11,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -25,7 +25,8 @@ namespace penstock::inline v0_1 {
 ///
 /// How: the exact integral of the cumulated weights, rounded down, says how many of the first p samples the
 /// first k sources give; the difference of two neighbours is the count of one source, within one of its exact
-/// share (whole numbers of 128 bits, p up to 2^63). Between two block boundaries (1,024 samples, more where
+/// share (whole numbers of 128 bits, p up to 2^63). It holds at block boundaries; inside a block the count is
+/// that of a shuffled deck. Between two block boundaries (1,024 samples, more where
 /// weights are smaller) each source gives the difference of its counts, a run of its own samples, and a keyed
 /// permutation deals the block's slots to them.
 ///
@@ -82,7 +83,7 @@ class mixture {
   [[nodiscard]] std::uint64_t epochs() const noexcept;
 
   /// How many of the first p samples are of a source, p at a block boundary or the end of an epoch; in an
-  /// endless mixture, of all epochs. Within one of `share`.
+  /// endless mixture, of all epochs, and p at a block boundary. Within one of `share`.
   [[nodiscard]] std::uint64_t count(std::uint32_t source, std::uint64_t p) const;
   /// The exact share of a source in the first p samples, rounded down.
   [[nodiscard]] std::uint64_t share(std::uint32_t source, std::uint64_t p) const;
@@ -122,7 +123,7 @@ class mixture {
   /// about costs O(log sources).
   [[nodiscard]] place elsewhere(position p, cursor& c) const;
 
-  std::shared_ptr<const tables> tables_;
+  shared<const tables> tables_;
   std::uint64_t size_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
@@ -8,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,7 @@ class repeat_order {
     endless_ = !times || *times > endless_size / inner_;
     size_ = endless_ ? endless_size : inner_ * times_;
     if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-      std::shared_ptr<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
+      shared<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
       for (std::uint64_t time = 0; time < times_; ++time) {
         for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
       }
@@ -89,7 +90,7 @@ class repeat_order {
   std::uint64_t size_ = 0;
   detail::divider by_;
   bool endless_ = false;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 /// The stage `repeat(k)` or `repeat()`.
@@ -114,7 +115,7 @@ struct repeat_stage {
 namespace detail {
 struct repeat_fn {
   [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
-  [[nodiscard]] constexpr repeat_stage operator()(std::uint64_t k) const noexcept { return {k}; }
+  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
 };
 }  // namespace detail
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
@@ -8,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -54,7 +54,7 @@ class sample_list {
   [[nodiscard]] std::string describe() const { return detail::text({"a list of ", size()}); }
 
  private:
-  std::shared_ptr<const std::vector<T>> values_;
+  shared<const std::vector<T>> values_;
   std::uint64_t fingerprint_ = 0;
 };
 

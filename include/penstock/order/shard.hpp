@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/order/concepts.hpp>
@@ -41,7 +42,7 @@ struct shard_after_batch {
 /// speaks of the groups: with the global batch kept, a run may go on with another number of ranks in a group
 /// as with another number of ranks. `world::model_parallel` has groups of other shapes.
 struct replicate {
-  constexpr explicit replicate(std::uint64_t group) : ranks(group) {}
+  constexpr explicit replicate(any_count group) : ranks(group.of("replicate")) {}
   std::uint64_t ranks;
 };
 
@@ -74,11 +75,11 @@ struct shard_stage {
 
 namespace detail {
 struct shard_fn {
-  [[nodiscard]] shard_stage operator()(std::uint64_t rank, std::uint64_t world_size,
+  [[nodiscard]] shard_stage operator()(any_count rank, any_count world_size,
                                        replicate groups = replicate(1)) const {
     world share;
-    share.rank = rank;
-    share.size = world_size;
+    share.rank = rank.of("shard");
+    share.size = world_size.of("shard");
     share.launcher = "arguments";
     return {share.replicated(groups.ranks)};
   }
@@ -91,8 +92,12 @@ struct shard_fn {
 /// Says which share of the work this process does: rank `rank` of `world_size`, or a `world`.
 ///
 /// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
-/// every global step. That is why the samples of step s do not depend on the number of ranks, and why a run
-/// may go on with another number.
+/// every global step: of 2 ranks with `batch(3)` rank 0 has samples 0, 1, 2 of the step and rank 1 has 3, 4,
+/// 5.
+/// That is why the samples of step s do not depend on the number of ranks, and why a run may go on with
+/// another number.
+/// Behind `filter` or `unbatch`, and over a forward source, a step is not known before its samples are made:
+/// there they are dealt in turn, rank 0 having 0, 2, 4 and rank 1 having 1, 3, 5 of the same step.
 /// With `replicate(r)` groups of r consecutive ranks do the same share.
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
 /// not below world_size, or r does not divide it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
@@ -22,14 +24,14 @@ namespace penstock::inline v0_1 {
 
 /// Option of `shuffle`: how many shards are mixed with each other.
 struct window {
-  constexpr explicit window(std::uint64_t shards_) noexcept : shards(shards_) {}
+  constexpr explicit window(any_count shards_) : shards(shards_.of("window")) {}
   std::uint64_t shards;
 };
 
 /// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays
 /// in few of them.
 struct lanes {
-  constexpr explicit lanes(std::uint64_t count_) noexcept : count(count_) {}
+  constexpr explicit lanes(any_count count_) : count(count_.of("lanes")) {}
   std::uint64_t count;
 };
 
@@ -69,7 +71,7 @@ class windowed_shuffle_order {
   class bound {
    public:
     bound() = default;
-    bound(std::uint64_t epoch, std::shared_ptr<const detail::shuffle_table> table) noexcept
+    bound(std::uint64_t epoch, shared<const detail::shuffle_table> table) noexcept
         : epoch_(epoch), table_(table.get()), owner_(std::move(table)) {}
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       return {epoch_, (*table_)(index)};
@@ -78,7 +80,7 @@ class windowed_shuffle_order {
    private:
     std::uint64_t epoch_ = 0;
     const detail::shuffle_table* table_ = nullptr;
-    std::shared_ptr<const detail::shuffle_table> owner_;
+    shared<const detail::shuffle_table> owner_;
   };
 
   windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count);
@@ -95,7 +97,7 @@ class windowed_shuffle_order {
 
   struct entry {
     std::uint64_t epoch = 0;
-    std::shared_ptr<const detail::shuffle_table> table;
+    shared<const detail::shuffle_table> table;
   };
   struct recent {
     std::mutex guard;
@@ -103,17 +105,18 @@ class windowed_shuffle_order {
     std::size_t oldest = 0;
   };
 
-  [[nodiscard]] std::shared_ptr<const detail::shuffle_table> table(std::uint64_t epoch) const;
+  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const;
 
   std::uint64_t seed_, window_, lanes_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<recent> recent_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<recent> recent_;
 };
 
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
@@ -130,6 +133,7 @@ struct shuffle_stage {
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] windowed_shuffle_order make(order_input in) const {
     return {std::move(in), seed, shards, lane_count};

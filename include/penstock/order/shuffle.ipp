@@ -34,7 +34,7 @@ PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, s
     throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
   }
   starts_ = in.starts ? std::move(in.starts)
-                      : std::shared_ptr<const std::vector<std::uint64_t>>(
+                      : shared<const std::vector<std::uint64_t>>(
                             new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
   if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
     throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
@@ -47,13 +47,12 @@ PENSTOCK_INLINE std::optional<position> windowed_shuffle_order::position_of(posi
   return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
 }
 
-PENSTOCK_INLINE std::shared_ptr<const detail::shuffle_table> windowed_shuffle_order::table(
-    std::uint64_t epoch) const {
+PENSTOCK_INLINE shared<const detail::shuffle_table> windowed_shuffle_order::table(std::uint64_t epoch) const {
   const std::lock_guard lock(recent_->guard);
   for (const entry& known : recent_->entries) {
     if (known.table && known.epoch == epoch) return known.table;
   }
-  std::shared_ptr<const detail::shuffle_table> made(
+  shared<const detail::shuffle_table> made(
       new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
   recent_->entries[recent_->oldest] = {epoch, made};
   recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();

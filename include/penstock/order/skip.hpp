@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,7 @@ class skip_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
+    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
       if (start > skipped_) cut->push_back(start - skipped_);
     }
@@ -57,8 +58,8 @@ class skip_order {
  private:
   std::uint64_t skipped_;
   std::uint64_t size_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `skip(n)`.
@@ -81,7 +82,7 @@ struct skip_stage {
 
 namespace detail {
 struct skip_fn {
-  [[nodiscard]] constexpr skip_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+  [[nodiscard]] constexpr skip_stage operator()(any_count n) const { return {n.of("skip")}; }
 };
 }  // namespace detail
 

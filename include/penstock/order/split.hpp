@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
@@ -8,7 +9,6 @@
 #include <penstock/order/detail/spread_choice.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,8 +43,8 @@ class split_order {
 
   bound made_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `split(fraction, seed)`, and the one of its `rest()`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -10,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -86,7 +86,7 @@ class split_by_key_stage {
   std::uint64_t seed_, dataset_, mark_;
   bool rest_ = false;
   std::string what_;
-  std::shared_ptr<const detail::kept_list> kept_, others_;
+  shared<const detail::kept_list> kept_, others_;
 };
 
 namespace detail {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -144,7 +144,7 @@ class subset_stage {
   static constexpr bool wants_places = true;
 
   /// `says` is what describe gives.
-  subset_stage(std::shared_ptr<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+  subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
                std::string says);
 
   [[nodiscard]] detail::kept_order make(const order_input& in) const;
@@ -157,7 +157,7 @@ class subset_stage {
   }
 
  private:
-  std::shared_ptr<const detail::kept_list> kept_;
+  shared<const detail::kept_list> kept_;
   std::uint64_t dataset_, mark_;
   std::string what_, says_;
 };
@@ -166,8 +166,8 @@ namespace detail {
 
 /// The samples whose values a predicate keeps.
 template <sample_values Values, class Keep>
-[[nodiscard]] std::shared_ptr<const kept_list> kept_samples(const Values& values, const Keep& keep) {
-  return std::shared_ptr<const kept_list>(new const kept_list(
+[[nodiscard]] shared<const kept_list> kept_samples(const Values& values, const Keep& keep) {
+  return shared<const kept_list>(new const kept_list(
       values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
       [&](std::uint64_t i) { return same_until(values, i); }));
 }

@@ -5,8 +5,8 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE subset_stage::subset_stage(std::shared_ptr<const detail::kept_list> kept,
-                                           std::uint64_t dataset, std::string what, std::string says)
+PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset,
+                                           std::string what, std::string says)
     : kept_(std::move(kept)),
       dataset_(dataset),
       mark_(kept_->fingerprint()),

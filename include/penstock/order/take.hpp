@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@ class take_order {
       starts_ = std::move(in.starts);
       return;
     }
-    std::shared_ptr<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
+    shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>());
     for (const std::uint64_t start : *in.starts) {
       if (start >= size_) break;
       cut->push_back(start);
@@ -50,8 +51,8 @@ class take_order {
 
  private:
   std::uint64_t size_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// The stage `take(n)`.
@@ -74,7 +75,7 @@ struct take_stage {
 
 namespace detail {
 struct take_fn {
-  [[nodiscard]] constexpr take_stage operator()(std::uint64_t n) const noexcept { return {n}; }
+  [[nodiscard]] constexpr take_stage operator()(any_count n) const { return {n.of("take")}; }
 };
 }  // namespace detail
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -11,7 +12,6 @@
 #include <penstock/order/sample_list.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,15 +33,14 @@ class weighted_order {
 
   struct bound {
     std::uint64_t epoch = 0, seed = 0;
-    std::shared_ptr<const detail::running_weights> weights;
+    shared<const detail::running_weights> weights;
 
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       return {epoch, (*weights)(rng(seed, epoch, index, stream).below(weights->total()))};
     }
   };
 
-  weighted_order(std::shared_ptr<const detail::running_weights> weights, std::uint64_t seed,
-                 std::uint64_t draws);
+  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed, std::uint64_t draws);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
@@ -54,7 +53,7 @@ class weighted_order {
   static constexpr std::uint64_t stream = 0x7765696768746564u;  // no stage of a chain has this one
 
   std::uint64_t seed_, size_;
-  std::shared_ptr<const detail::running_weights> weights_;
+  shared<const detail::running_weights> weights_;
 };
 
 /// The stage `weighted(values, seed)`.
@@ -62,6 +61,7 @@ template <sample_values Values>
 struct weighted_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "weighted";
+  static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(std::is_arithmetic_v<typename Values::value_type>, "penstock: weights are numbers");
 

@@ -5,7 +5,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE weighted_order::weighted_order(std::shared_ptr<const detail::running_weights> weights,
+PENSTOCK_INLINE weighted_order::weighted_order(shared<const detail::running_weights> weights,
                                                std::uint64_t seed, std::uint64_t draws)
     : seed_(seed), size_(draws), weights_(std::move(weights)) {
   if (size_ > most) {

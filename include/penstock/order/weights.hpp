@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
+
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
@@ -92,7 +94,7 @@ enum class stopping { first_exhausted, all_exhausted, cycle };
 /// The length of an epoch of `mix`: epochs are cut one after another from a mixture without end; of
 /// `proportions`, how many samples are divided.
 struct samples_per_epoch {
-  constexpr explicit samples_per_epoch(std::uint64_t count_) noexcept : count(count_) {}
+  constexpr explicit samples_per_epoch(any_count count_) : count(count_.of("samples_per_epoch")) {}
   std::uint64_t count;
 };
 

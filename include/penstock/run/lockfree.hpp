@@ -80,6 +80,7 @@ class lockfree_ring {
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
+      work.rest();
       std::uint64_t ticket;
       if (!work_.pop(ticket)) {
         work.waiting(true);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/run/block/whole.hpp>
 #include <penstock/run/detail/opening.hpp>
+#include <penstock/run/detail/run_ranges.hpp>
 #include <penstock/run/hand_out/hand_out.hpp>
 #include <penstock/run/state.hpp>
 
@@ -63,8 +65,9 @@ struct row_of_plan<Plan, false> {
 /// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
 /// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` may be called from any. After `fork()` a run belongs to the parent: in the child, asking it
-/// for an element is an error, and destroying it neither waits nor frees; the child opens the plan itself.
+/// `request_stop` and `adjust` may be called from any. After `fork()` a run belongs to the parent: in the
+/// child, asking it for an element is an error, and destroying it neither waits nor frees; the child opens
+/// the plan itself.
 ///
 /// Ranges and iterators refer to the run: moving it ends them.
 template <class Plan>
@@ -72,98 +75,34 @@ class run {
   using parts = plan_parts<Plan>;
   using core_type = hand_out<Plan>;
   using row_type = typename detail::row_of_plan<Plan>::type;
+  friend class detail::run_iterator<run>;
+  friend class detail::run_epoch<run>;
 
  public:
+  using plan_type = Plan;
   /// What an iterator gives: a batch, or a whole sample.
   using value_type = std::conditional_t<parts::batched, typename core_type::batch_type, row_type>;
 
-  /// Walks over one epoch, or over all that the run was given; one copyable pointer.
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = run::value_type;
-    using difference_type = std::ptrdiff_t;
-
-    iterator() = default;
-    explicit iterator(run* owner) : owner_(owner) {}
-    [[nodiscard]] run::value_type& operator*() const { return owner_->current(); }
-    /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
-    /// for three.
-    iterator& operator++() {
-      owner_->move_on();
-      return *this;
-    }
-    void operator++(int) { owner_->move_on(); }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
-
-   private:
-    [[nodiscard]] bool done() const { return owner_->is_at_end(); }
-    run* owner_ = nullptr;
-  };
-
-  /// One epoch of a run: a range of what is left of it.
-  class epoch_range {
-   public:
-    epoch_range(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
-    [[nodiscard]] std::uint64_t number() const { return number_; }
-    [[nodiscard]] iterator begin() const {
-      owner_->begin_epoch(number_, number_ + 1);
-      return iterator(owner_);
-    }
-    [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-
-   private:
-    run* owner_;
-    std::uint64_t number_;
-  };
-
-  /// The epochs from where the run stands up to a number.
-  class epochs_range {
-   public:
-    class iterator {
-     public:
-      using value_type = epoch_range;
-      using difference_type = std::ptrdiff_t;
-      iterator() = default;
-      iterator(run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
-      [[nodiscard]] epoch_range operator*() const { return {owner_, number_}; }
-      iterator& operator++() {
-        ++number_;
-        return *this;
-      }
-      iterator operator++(int) {
-        auto before = *this;
-        ++number_;
-        return before;
-      }
-      friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
-
-     private:
-      run* owner_ = nullptr;
-      std::uint64_t number_ = 0;
-    };
-    epochs_range(run* owner, std::uint64_t first, std::uint64_t last)
-        : owner_(owner), first_(first), last_(last) {}
-    [[nodiscard]] iterator begin() const { return {owner_, first_}; }
-    [[nodiscard]] iterator end() const { return {owner_, last_}; }
-
-   private:
-    run* owner_;
-    std::uint64_t first_, last_;
-  };
+  using iterator = detail::run_iterator<run>;
+  using epoch_range = detail::run_epoch<run>;
+  using epochs_range = detail::run_epochs<run>;
 
   run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(new core_type(p, options, std::move(token))) {
+      : core_(hand_out_shell::kept(
+            new core_type(p, options, std::move(token)),
+            [](hand_out_shell* made) noexcept { delete static_cast<core_type*>(made); })) {
     detail::check_lockstep(p);
     const world share = world_of(p);
     known_.dataset = p.source().fingerprint();
     known_.sequence = sequence_fingerprint(p);
+    known_.random = random_fingerprint(p);
     known_.world = share.size;
     known_.rank = share.rank;
     known_.elastic = elastic<Plan> ? 1 : 0;
     known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
-    core_->engine.open_more();
+    if constexpr (parts::facts.uneven) core().engine.leading().check_epoch();
+    core().engine.open_more();
   }
   run(run&&) noexcept = default;
   run& operator=(run&& other) noexcept {
@@ -179,32 +118,51 @@ class run {
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
+    begun_ = other.begun_;
+    resumes_ = other.resumes_;
     return *this;
   }
   ~run() { close(); }
 
-  /// The rest of one epoch. Going to another epoch than the one where the run stands drops what was read
-  /// ahead.
-  [[nodiscard]] epoch_range epoch(std::uint64_t number) & {
+  /// One epoch: each loop over it begins at its beginning, also where a loop before it was left. The first
+  /// loop of a run that a state put into the middle of this epoch resumes there. Where the run does not stand
+  /// at the place where the loop begins, what was read ahead is dropped.
+  [[nodiscard]] epoch_range epoch(any_count which) & {
+    const std::uint64_t number = which.of("epoch");
     allow(number + 1);
     return {this, number};
   }
+  /// The rest of the epoch at hand, for a loop that was left; empty once the epoch has ended. Before any
+  /// loop, the epoch where the run stands.
+  [[nodiscard]] epoch_range rest() & {
+    const std::uint64_t number = begun_ ? epoch_ : core().epoch();
+    allow(std::max(allowed_, number + 1));
+    return {this, number, true};
+  }
   template <class T = void>
-  [[nodiscard]] epoch_range epoch(std::uint64_t) && {
+  [[nodiscard]] epoch_range rest() && {
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: rest() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0};
+  }
+  template <class T = void>
+  [[nodiscard]] epoch_range epoch(any_count) && {
     static_assert(
         !std::is_void_v<T>,
         "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
-  /// The epochs up to `count`, beginning where the run stands: all of them in a fresh run, the rest in a
-  /// restored one.
-  [[nodiscard]] epochs_range epochs(std::uint64_t count) & {
+  /// The epochs up to `count`, from the one where the run stands: all of them in a fresh run; a restored one
+  /// resumes in the middle of the first.
+  [[nodiscard]] epochs_range epochs(any_count wanted) & {
+    const std::uint64_t count = wanted.of("epochs");
     allow(count);
-    return {this, core_->epoch(), count};
+    return {this, core().epoch(), count};
   }
   template <class T = void>
-  [[nodiscard]] epochs_range epochs(std::uint64_t) && {
+  [[nodiscard]] epochs_range epochs(any_count) && {
     static_assert(
         !std::is_void_v<T>,
         "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
@@ -214,7 +172,7 @@ class run {
   /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
   [[nodiscard]] iterator begin() {
     if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
-    begin_epoch(core_->epoch(), std::max(allowed_, core_->epoch() + 1));
+    begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
@@ -225,10 +183,10 @@ class run {
   {
     next_result<value_type> result;
     try {
-      core_->engine.home().check();
+      core().engine.home().check();
       const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
-      while (core_->epoch() < last && !stopped()) {
-        if (auto b = core_->next_batch(core_->epoch())) {
+      while (core().epoch() < last && !stopped()) {
+        if (auto b = core().next_batch(core().epoch())) {
           result.value.emplace(std::move(b));
           break;
         }
@@ -240,84 +198,109 @@ class run {
     return result;
   }
 
-  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`.
+  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` those of the
+  /// epoch of the latest batch, or where a run stands that had none.
   [[nodiscard]] std::uint64_t steps_per_epoch() const
     requires(parts::batched && lockstep<Plan>)
   {
     if constexpr (parts::direct)
-      return core_->engine.leading().steps_per_epoch();
+      return core().engine.delivered_feed().latest_steps();
     else
-      return *core_->engine.leading().fixed_steps();
+      return *core().engine.leading().fixed_steps();
   }
 
   /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
     penstock::state s = known_;
-    core_->write_state(s);
+    core().write_state(s);
     return s;
   }
 
   [[nodiscard]] run_counters counters() const {
-    run_counters all = core_->engine.counters();
+    run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
     return all;
   }
   /// How many bad samples `bad_samples` has let through on this rank.
-  [[nodiscard]] bad_sample_counts bad_samples() const { return core_->tally.counts(core_->epoch()); }
-  [[nodiscard]] const run_options& options() const { return core_->engine.options(); }
-  [[nodiscard]] const Plan& plan() const { return core_->engine.plan(); }
+  [[nodiscard]] bad_sample_counts bad_samples() const { return core().tally.counts(core().epoch()); }
+  [[nodiscard]] const run_options& options() const { return core().engine.options(); }
+  [[nodiscard]] const Plan& plan() const { return core().engine.plan(); }
+
+  /// Moves limits while the run works, up to what it was opened with: threads that work, batches in flight,
+  /// samples that are asked for ahead; see `run_limits`. A worker beyond the limit rests after its grain. A
+  /// lower depth takes effect as batches are delivered; the host memory of blocks that it leaves idle is
+  /// given back when the next batch is asked for. The sequence does not change. Throws errc::argument, and
+  /// changes nothing, where a limit is out of its range. Any thread, in the process that opened the run.
+  void adjust(const run_limits& wanted) { core().engine.adjust(wanted); }
+  /// The limits as they are now; those of a fresh run are the highest.
+  [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
   /// Ends the work: what waits returns, loops end. Any thread.
-  void request_stop() noexcept { core_->engine.request_stop(); }
-  [[nodiscard]] bool stopped() const noexcept { return core_->engine.stopped(); }
+  void request_stop() noexcept { core().engine.request_stop(); }
+  [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
 
  private:
+  [[nodiscard]] core_type& core() const noexcept { return static_cast<core_type&>(*core_); }
+
   void close() noexcept {
     if (!core_) return;
-    if (!core_->engine.home().here()) return abandon();
+    if (!core().engine.home().here()) return abandon();
     batch_.reset();
-    core_->engine.stop();
-    core_->drop();
-    core_.reset();
+    core().engine.stop();
+    core().drop();
+    core_ = nullptr;
   }
 
   /// In a child after fork: neither joins nor frees.
   void abandon() noexcept {
     if constexpr (parts::batched) (void)batch_.forget();
-    core_->keep_forever();
-    core_.reset();
+    core().keep_forever();
+    core_ = nullptr;
   }
 
   void allow(std::uint64_t epochs) {
-    core_->engine.home().check();
+    core().engine.home().check();
     allowed_ = epochs;
-    core_->engine.limit(std::max(epochs, core_->epoch() + 1));
+    core().engine.limit(std::max(epochs, core().epoch() + 1));
   }
 
   [[nodiscard]] bool steps_are_zero() const {
-    if constexpr (parts::direct) return core_->engine.leading().steps_per_epoch() == 0;
+    if constexpr (parts::facts.uneven) return core().engine.leading().mine().size == 0;
+    if constexpr (parts::direct) return core().engine.leading().steps_per_epoch() == 0;
     return false;
   }
 
-  void begin_epoch(std::uint64_t number, std::uint64_t last) {
-    core_->engine.home().check();
+  /// Where one loop over an epoch begins.
+  void loop_over(std::uint64_t number) {
+    core().engine.home().check();
     release();
-    if (core_->epoch() != number) {
-      penstock::state s;
-      s.epoch = number;
-      core_->seek(s);
-    }
-    core_->engine.limit(std::max(allowed_, last));
+    const bool resumes = resumes_ && core().epoch() == number;
+    if (!resumes && !core().is_at_beginning_of(number)) core().go_to_epoch(number);
+    begin_epoch(number, number + 1);
+  }
+  void loop_over_rest(std::uint64_t number) {
+    core().engine.home().check();
+    if (core().epoch() == number) return begin_epoch(number, number + 1);
+    release();
+    at_end_ = true;
+  }
+  void begin_epoch(std::uint64_t number, std::uint64_t last) {
+    core().engine.home().check();
+    release();
+    if (core().epoch() != number) core().go_to_epoch(number);
+    core().engine.limit(std::max(allowed_, last));
     epoch_ = number;
     last_epoch_ = last;
+    begun_ = true;
+    resumes_ = false;
     at_end_ = false;
     fetch();
   }
 
   void release() {
     if constexpr (parts::batched)
-      core_->take_back(batch_);
+      core().take_back(batch_);
     else
       row_ = nullptr;
   }
@@ -334,17 +317,17 @@ class run {
     release();
     pending_ = false;
     try {
-      core_->engine.home().check();
+      core().engine.home().check();
       while (true) {
         if constexpr (parts::batched) {
-          batch_ = core_->next_batch(epoch_);
+          batch_ = core().next_batch(epoch_);
           if (batch_) return;
         } else {
-          row_ = core_->next_row(epoch_);
+          row_ = core().next_row(epoch_);
           if (row_ != nullptr) return;
         }
         if (stopped() || epoch_ + 1 >= last_epoch_) break;
-        if (core_->epoch() == epoch_) break;
+        if (core().epoch() == epoch_) break;
         ++epoch_;
       }
     } catch (...) {
@@ -363,20 +346,31 @@ class run {
   }
 
   void restore(const penstock::state& given) {
-    const penstock::state& s = detail::state_that_fits(core_->engine.plan(), given, known_);
-    if (const std::string_view wrong = core_->engine.leading().wrong_with(s); !wrong.empty())
+    const penstock::state& s = detail::state_that_fits(core().engine.plan(), given, known_);
+    if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
-    core_->seek(s);
-    core_->engine.limit(s.epoch + 1);
+    if constexpr (parts::facts.uneven) {
+      if (!core().engine.leading().step_of(s))
+        detail::refuse_state(
+            {"it stands after ", s.ordinal, " samples, and no step of ", known_.world,
+             s.world == known_.world
+                 ? " ranks starts there: the batches are cut differently now, or it was edited"
+                 : " ranks starts there; resume on another number of ranks"});
+    }
+    core().seek(s);
+    core().engine.limit(s.epoch + 1);
     first_epoch_ = s.epoch;
+    resumes_ = true;
   }
 
   penstock::state known_;  // what all states of this run have in common
-  std::shared_ptr<core_type> core_;
+  shared<hand_out_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
   bool at_end_ = false, pending_ = false;
+  bool begun_ = false;    // whether a loop began, in epoch_
+  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun
 };
 
 namespace detail {
@@ -400,7 +394,7 @@ template <class Source, class... Stages, class... Options>
   return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
 }
 
-/// Walks over epoch 0 of a plan: what `for (auto&& b : plan)` uses. Owns its run.
+/// Walks over one epoch of a plan, in a run of its own.
 template <class Plan>
 class pass_iterator {
  public:
@@ -408,8 +402,10 @@ class pass_iterator {
   using value_type = typename run<Plan>::value_type;
   using difference_type = std::ptrdiff_t;
 
-  explicit pass_iterator(std::unique_ptr<run<Plan>> owned) : run_(std::move(owned)), at_(run_->begin()) {}
+  pass_iterator(std::unique_ptr<run<Plan>> owned, std::uint64_t epoch)
+      : run_(std::move(owned)), at_(run_->epoch(epoch).begin()) {}
   [[nodiscard]] value_type& operator*() const { return *at_; }
+  [[nodiscard]] value_type* operator->() const { return std::addressof(*at_); }
   pass_iterator& operator++() {
     ++at_;
     return *this;
@@ -424,15 +420,26 @@ class pass_iterator {
   typename run<Plan>::iterator at_;
 };
 
+/// One pass over an epoch of a plan: what `plan.epoch(e)` gives. Each loop over it opens the plan.
+template <class Plan>
+class plan_epoch {
+ public:
+  plan_epoch(Plan p, std::uint64_t number) : plan_(std::move(p)), number_(number) {}
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] pass_iterator<Plan> begin() const {
+    return {std::make_unique<run<Plan>>(plan_, options_of(plan_), nullptr, std::stop_token{}), number_};
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Plan plan_;
+  std::uint64_t number_;
+};
+
 template <class Source, class... Stages>
-[[nodiscard]] auto begin_pass(const plan<Source, Stages...>& p) {
-  using plan_type = plan<Source, Stages...>;
-  return pass_iterator<plan_type>(
-      std::make_unique<run<plan_type>>(p, options_of(p), nullptr, std::stop_token{}));
-}
-template <class Source, class... Stages>
-[[nodiscard]] std::default_sentinel_t end_pass(const plan<Source, Stages...>&) {
-  return {};
+[[nodiscard]] plan_epoch<plan<Source, Stages...>> epoch_of(const plan<Source, Stages...>& p,
+                                                           std::uint64_t number) {
+  return {p, number};
 }
 
 }  // namespace penstock::inline v0_1

@@ -15,13 +15,13 @@ namespace penstock::inline v0_1 {
 /// every machine.
 ///
 /// Written as one JSON object whose numbers are strings, so that no reader rounds them; docs/state.md is its
-/// schema. `dataset` and `sequence` are fingerprints of the data and of what determines the order; workers,
-/// prefetch, depth, memory and device are no part of it.
+/// schema. `dataset`, `sequence` and `random` are fingerprints of the data, of what determines the order, and
+/// of the stages that draw random numbers; workers, prefetch, depth, memory and device are no part of it.
 ///
 /// Where the plan is elastic, the state of any rank serves every rank of any world; else `merge` puts those
 /// of all ranks into one.
 struct state {
-  static constexpr std::uint64_t current_version = 2;
+  static constexpr std::uint64_t current_version = 3;
 
   state();
   state(const state&);
@@ -33,11 +33,13 @@ struct state {
   std::uint64_t version = current_version;
   std::uint64_t dataset = 0;
   std::uint64_t sequence = 0;
+  std::uint64_t random = 0;           ///< 0: no stage draws random numbers
   std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;              ///< batches delivered in this epoch
-  std::uint64_t pass = 0;              ///< with `steps`: passes over the data in this epoch
-  std::uint64_t ordinal = 0;           ///< chunks: samples of this rank that are done
+  std::uint64_t step = 0;  ///< batches delivered in this epoch
+  std::uint64_t pass = 0;  ///< with `steps`: passes over the data in this epoch
+  /// Chunks: samples of this rank that are done. Behind `batch_by`: those in the steps done, of all ranks.
+  std::uint64_t ordinal = 0;
   std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
@@ -59,6 +61,7 @@ void for_each_state_number(S& s, F f) {
   f("penstock_state", s.version);
   f("dataset", s.dataset);
   f("sequence", s.sequence);
+  f("random", s.random);
   f("world", s.world);
   f("rank", s.rank);
   f("epoch", s.epoch);

@@ -3,9 +3,9 @@
 
 #include <penstock/run/state.hpp>
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 
 #include <cstddef>
@@ -50,7 +50,8 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   };
   for_each_state_number(s, number);
   text += ", \"plan\": [";
-  for (std::size_t i = 0; i < s.plan.size(); ++i) append(text, {i == 0 ? "" : ", ", json_quoted(s.plan[i])});
+  for (std::size_t i = 0; i < s.plan.size(); ++i)
+    append(text, {i == 0 ? "" : ", ", detail::json_quoted(s.plan[i])});
   text += ']';
   numbers("held", s.held);
   if (!s.front.empty()) numbers("front", s.front);
@@ -142,7 +143,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   std::vector<const state*> by_rank(all.size(), nullptr);
   for (const state& s : all) {
     if (!s.ranks.empty()) refuse({"one is merged already"});
-    if (s.dataset != first.dataset || s.sequence != first.sequence)
+    if (s.dataset != first.dataset || s.sequence != first.sequence || s.random != first.random)
       refuse({"rank ", s.rank, " reads other data, or in another order, than rank ", first.rank});
     if (s.world != first.world || s.elastic != first.elastic)
       refuse({"rank ", s.rank, " is of ", s.world, " ranks, rank ", first.rank, " of ", first.world});

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,17 +40,20 @@ class concat_source {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
   static constexpr bool renumbers = Plans::renumbers;
+  static constexpr bool varies_by_epoch = Plans::varies;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
     using inner = typename Plans::readers;
 
    public:
+    static constexpr bool takes_fetched = Plans::fetch;
+    static constexpr bool has_latency = Plans::latent;
     using worker = typename inner::worker;
     using scout = typename inner::scout;
 
-    reader(const Plans& plans, std::shared_ptr<const numbers> firsts)
-        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name)) {}
+    reader(const Plans& plans, shared<const numbers> firsts, const projection& used)
+        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name, used)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -66,11 +70,12 @@ class concat_source {
       const std::size_t k = source_at(p.index);
       return readers_->url(k, within(p, k));
     }
-    void will_need(position p, scout& s) const
+    /// Those of the sample's source.
+    template <class Sink>
       requires Plans::wants_hints
-    {
+    void ranges(position p, scout& s, Sink&& sink) const {
       const std::size_t k = source_at(p.index);
-      readers_->will_need(k, within(p, k), s);
+      readers_->ranges(k, within(p, k), s, sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
@@ -90,8 +95,8 @@ class concat_source {
       return {p.epoch, p.index - (*firsts_)[k]};
     }
 
-    std::shared_ptr<const numbers> firsts_;
-    std::shared_ptr<const inner> readers_;
+    shared<const numbers> firsts_;
+    shared<const inner> readers_;
   };
 
   explicit concat_source(Plans plans) : plans_(std::move(plans)) {
@@ -104,17 +109,21 @@ class concat_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source that knows of none is one.
-  [[nodiscard]] std::shared_ptr<const numbers> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  [[nodiscard]] reader open() const { return {plans_, firsts_}; }
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, firsts_, used}; }
 
  private:
   Plans plans_;
-  std::shared_ptr<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+  shared<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
 };
 
 namespace detail {

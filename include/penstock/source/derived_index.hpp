@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
@@ -10,7 +11,6 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,7 +37,7 @@ inline constexpr value_kind kind_of<std::string> = value_kind::text;
 void check_kind(const values_file& file, value_kind wanted);
 
 /// Throws what is wrong with a file that could not be opened.
-[[nodiscard]] std::shared_ptr<const values_file> opened_values(const std::string& path);
+[[nodiscard]] shared<const values_file> opened_values(const std::string& path);
 
 }  // namespace detail
 
@@ -68,8 +68,7 @@ class derived_index {
   using value_type = std::conditional_t<std::same_as<T, std::string>, std::string_view, T>;
 
   /// Takes a file that holds values of this type.
-  explicit derived_index(std::shared_ptr<const detail::values_file> file,
-                         derived_from origin = derived_from::file)
+  explicit derived_index(shared<const detail::values_file> file, derived_from origin = derived_from::file)
       : file_(std::move(file)), origin_(origin) {
     detail::check_kind(*file_, detail::kind_of<T>);
   }
@@ -99,7 +98,7 @@ class derived_index {
   [[nodiscard]] derived_from origin() const noexcept { return origin_; }
 
  private:
-  std::shared_ptr<const detail::values_file> file_;
+  shared<const detail::values_file> file_;
   derived_from origin_;
 };
 

@@ -32,7 +32,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
       .at_offset(16);
 }
 
-PENSTOCK_INLINE std::shared_ptr<const values_file> opened_values(const std::string& path) {
+PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
   if (!opened.file) throw error(opened.why);
   return std::move(opened.file);

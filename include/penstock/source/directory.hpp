@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
@@ -12,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,7 +86,7 @@ class directory {
    public:
     using worker = detail::folder_worker;
 
-    explicit reader(std::shared_ptr<const detail::folder_files> files) noexcept : files_(std::move(files)) {}
+    explicit reader(shared<const detail::folder_files> files) noexcept : files_(std::move(files)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -111,13 +111,13 @@ class directory {
       into.assign(files_->root).append("/").append(files_->path(i));
     }
 
-    std::shared_ptr<const detail::folder_files> files_;
+    shared<const detail::folder_files> files_;
   };
 
   explicit directory(std::string path, directory_options options = {});
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   /// The names of the classes: that of label `i` is `classes()[i]`. All folders in the folder have one, even
   /// when no file was found in them.
   [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
@@ -128,10 +128,10 @@ class directory {
   /// Of all paths and sizes and the names of the classes, not of where the folder is.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
   [[nodiscard]] std::string describe() const;
-  [[nodiscard]] reader open() const noexcept { return reader(files_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(files_); }
 
  private:
-  std::shared_ptr<const detail::folder_files> files_;
+  shared<const detail::folder_files> files_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -16,7 +18,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,7 +53,7 @@ concept plain_bits = (std::is_trivially_copyable_v<T> && std::has_unique_object_
 
 /// The indexed source that `from` makes of a random-access range.
 template <detail::sized_random_access Range>
-class from_source {
+class from_source : public opens_as_plan<from_source<Range>> {
  public:
   using penstock_part = source_tag;
   using element = detail::iterated_value<const Range>;
@@ -64,7 +65,7 @@ class from_source {
   class reader {
    public:
     struct worker {};
-    explicit reader(std::shared_ptr<const Range> range) noexcept : range_(std::move(range)) {}
+    explicit reader(shared<const Range> range) noexcept : range_(std::move(range)) {}
 
     template <class Sink>
     void evaluate(position p, worker&, Sink&& sink) const {
@@ -105,13 +106,13 @@ class from_source {
 
    private:
     using difference = std::iter_difference_t<decltype(std::begin(std::declval<const Range&>()))>;
-    std::shared_ptr<const Range> range_;
+    shared<const Range> range_;
   };
 
   explicit from_source(Range range) : range_(new const Range(std::move(range))) {}
 
   [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(std::size(*range_)); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"from(", size(), " samples in memory)"});
   }
@@ -148,15 +149,15 @@ class from_source {
     }
     return hash;
   }
-  [[nodiscard]] reader open() const { return reader(range_); }
+  [[nodiscard]] reader connect() const { return reader(range_); }
 
  private:
-  std::shared_ptr<const Range> range_;
+  shared<const Range> range_;
 };
 
 /// The forward-only source that `from` makes of any other range.
 template <detail::iterable Range>
-class from_forward_source {
+class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
   using iterator = decltype(std::begin(std::declval<Range&>()));
   using sentinel = decltype(std::end(std::declval<Range&>()));
   // A range that caches its beginning (a filter view) must not be shared by two readers; a copy of a view is
@@ -179,7 +180,7 @@ class from_forward_source {
 
   class reader {
    public:
-    explicit reader(std::shared_ptr<shared_range> range) : range_(std::move(range)) {}
+    explicit reader(shared<shared_range> range) : range_(std::move(range)) {}
 
     [[nodiscard]] bool next(element& e) {
       if (!cursor_)
@@ -213,7 +214,7 @@ class from_forward_source {
       cursor_.emplace(cursor{std::begin(range_->range), std::end(range_->range)});
     }
 
-    std::shared_ptr<shared_range> range_;
+    shared<shared_range> range_;
     std::optional<cursor> cursor_;
   };
 
@@ -222,15 +223,15 @@ class from_forward_source {
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
   /// The same for all ranges: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
-  [[nodiscard]] reader open() const {
+  [[nodiscard]] reader connect() const {
     if constexpr (copied)
-      return reader(std::shared_ptr<shared_range>(new shared_range(range_->range)));
+      return reader(shared<shared_range>(new shared_range(range_->range)));
     else
       return reader(range_);
   }
 
  private:
-  std::shared_ptr<shared_range> range_;
+  shared<shared_range> range_;
 };
 
 /// The function object behind `from`.
@@ -274,10 +275,12 @@ struct from_fn {
 /// Cost per sample: none when indexed; a copy when forward. No allocation, but for what copying a sample
 /// allocates.
 /// Threads: an indexed range is read by all workers at once, as const; a forward one by one thread at a time.
+/// `open(...)` gives a run of the samples one by one, as `open` of a plan does.
 /// Throws `errc::state` when a range that can be read once is read again.
 ///
 ///     auto words = from(std::vector<std::string>{"one", "two"});
 ///     auto borrowed = from(std::span<const float>(values));
+///     for (const std::string& word : words.open()) std::puts(word.c_str());  // a run, as of a plan
 inline constexpr from_fn from{};
 
 }  // namespace penstock::inline v0_1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
@@ -9,7 +11,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -67,17 +68,17 @@ class generated_source {
         seed_(seed) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
   /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::fingerprint_of_made(source_name, size_, seed_, starts_.get());
   }
-  [[nodiscard]] reader open() const { return reader(*this); }
+  [[nodiscard]] reader connect() const { return reader(*this); }
 
  private:
   F f_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   std::uint64_t size_;
   std::uint64_t seed_;
 };
@@ -85,17 +86,17 @@ class generated_source {
 /// The function object behind `generated`.
 struct generated_fn {
   template <class F>
-  [[nodiscard]] auto operator()(std::uint64_t size, F f, std::vector<std::uint64_t> starts = {},
+  [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
                                 std::uint64_t seed = 0) const {
     if constexpr (sample_generator<F>) {
-      return generated_source<F>(size, std::move(f), std::move(starts), seed);
+      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed);
     } else {
       static_assert(sample_generator<F>,
                     "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "
                     "since many threads share it; "
                     "a mutable lambda is not");
       const auto nothing = [](std::uint64_t) { return 0; };
-      return generated_source<decltype(nothing)>(size, nothing);
+      return generated_source<decltype(nothing)>(size.of("generated"), nothing);
     }
   }
 };

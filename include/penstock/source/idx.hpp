@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -16,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,13 +40,11 @@ class idx_row {
       : data_(data), shape_(shape), scratch_(&scratch) {}
 
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  void write_to(T* into) const noexcept {
-    const auto count = static_cast<std::size_t>(shape_.elements());
-    if constexpr (sizeof(T) == 1) {
-      if (count != 0) std::memcpy(into, data_, count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
-    }
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
   }
   /// A view of the values: in place where they are bytes, else in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
@@ -54,12 +53,21 @@ class idx_row {
     } else {
       scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
       T* const values = reinterpret_cast<T*>(scratch_->data());
-      write_to(values);
+      write_dense(values);
       return {values, shape_};
     }
   }
 
  private:
+  void write_dense(T* into) const noexcept {
+    const auto count = static_cast<std::size_t>(shape_.elements());
+    if constexpr (sizeof(T) == 1) {
+      if (count != 0) std::memcpy(into, data_, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
+    }
+  }
+
   const std::byte* data_;
   extents shape_;
   buffer* scratch_;
@@ -78,7 +86,7 @@ class idx_source {
     struct worker {
       buffer scratch;
     };
-    explicit reader(std::shared_ptr<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
+    explicit reader(shared<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -88,7 +96,7 @@ class idx_source {
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
 
    private:
-    std::shared_ptr<const detail::idx_file> file_;
+    shared<const detail::idx_file> file_;
   };
 
   /// Takes the bytes of a file; `path` is for messages.
@@ -96,7 +104,7 @@ class idx_source {
       : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
@@ -104,12 +112,12 @@ class idx_source {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::hash_ends(0x696478, file_->bytes.view());
   }
-  [[nodiscard]] reader open() const noexcept { return reader(file_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(file_); }
 
   [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
 
  private:
-  std::shared_ptr<const detail::idx_file> file_;
+  shared<const detail::idx_file> file_;
 };
 
 /// The source that `idx` makes of a file of images and a file of labels.
@@ -159,14 +167,14 @@ class idx_pair_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
   }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
   }
-  [[nodiscard]] reader open() const noexcept { return reader(*this); }
+  [[nodiscard]] reader connect() const noexcept { return reader(*this); }
 
  private:
   idx_source<T> images_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,8 +53,7 @@ class line_source {
       std::uint64_t next = 0;
       std::size_t offset = 0;
     };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -87,14 +86,16 @@ class line_source {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
-    void will_need(std::uint64_t index) const noexcept {
+    /// Where the lines lie that are found with this one.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
       const detail::line_table& table = known_->tables[place.shard];
       const std::size_t i = table.entry(place.sample);
       const std::uint64_t end =
           i + 1 < table.begins.size() ? table.begins[i + 1] : known_->signatures[place.shard].size;
-      open_.will_need(place.shard, table.begins[i], end - table.begins[i]);
+      open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return known_->shards.payload() / known_->shards.samples();
@@ -112,19 +113,19 @@ class line_source {
       return at;
     }
 
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     detail::open_files<Storage> open_;
   };
 
   line_source(Storage where, lines_options options) {
-    std::shared_ptr<files> known(new files(std::move(where)));
+    shared<files> known(new files(std::move(where)));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, options.threads);
     known_ = std::move(known);
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -136,10 +137,10 @@ class line_source {
     return detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
                          " bytes): ", size(), " lines"});
   }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  [[nodiscard]] reader connect() const { return reader(known_); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 /// The lines of text files: one sample each.

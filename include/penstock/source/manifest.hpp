@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
@@ -32,6 +33,8 @@ class manifest {
     std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
     /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
     std::uint64_t stamp = 0;
+    /// A tar archive that has no end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
   };
   /// Where a sample is: the number of its shard, and its number in it.
   struct place {
@@ -47,11 +50,11 @@ class manifest {
   [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
   /// Where the shards that have samples begin, and last the number of samples.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
-    return tables_->starts;
-  }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
 
   /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
   [[nodiscard]] place locate(std::uint64_t index) const noexcept;
@@ -63,18 +66,19 @@ class manifest {
   struct tables {
     std::vector<shard> shards;
     std::vector<std::size_t> filled;  // the shards that have samples
-    std::shared_ptr<const std::vector<std::uint64_t>> starts;
+    shared<const std::vector<std::uint64_t>> starts;
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
     std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
     std::uint64_t fingerprint = 0;
   };
-  std::shared_ptr<const tables> tables_;
+  shared<const tables> tables_;
 };
 
-/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 1` and the number
-/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, the length of its name
-/// in bytes, and the name.
+/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 2` and the number
+/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, 1 where it is unended
+/// or 0, the length of its name in bytes, and the name.
 [[nodiscard]] std::string to_string(const manifest& all);
 
 /// Reads what `to_string` wrote; anything else is `errc::format` with the offset.

@@ -11,8 +11,8 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  std::shared_ptr<tables> made(new tables());
-  std::shared_ptr<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
   penstock::fingerprint mark;
   mark.add("manifest", shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -28,6 +28,7 @@ PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
     made->samples += s.samples;
     made->payload += s.payload;
     made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
     mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
   }
   if (begins->empty()) begins->push_back(0);
@@ -46,10 +47,10 @@ PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noex
 }
 
 PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 1 " + std::to_string(all.shards().size()) + "\n";
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
   for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number :
-         {s.bytes, s.samples, s.payload, s.content, s.stamp, std::uint64_t{s.name.size()}})
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
       text.append(std::to_string(number)).append(" ");
     text.append(s.name).append("\n");
   }
@@ -74,13 +75,16 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
     expect(after, called);
     return value;
   };
-  expect("penstock manifest 1 ", "'penstock manifest 1'");
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
   const std::uint64_t count = number("\n", "the end of the line");
   std::vector<manifest::shard> shards;
   for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
     manifest::shard one;
     for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
       *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
     const std::uint64_t length = number(" ", "a blank");
     if (length > text.size() - at) fail("the name of a shard");
     one.name = text.substr(at, static_cast<std::size_t>(length));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>
@@ -16,7 +18,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -33,27 +34,32 @@ class mix_source {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
   static constexpr bool renumbers = true;
+  static constexpr bool varies_by_epoch = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
   class reader {
     using inner = typename Plans::readers;
 
    public:
+    static constexpr bool takes_fetched = Plans::fetch;
+    static constexpr bool has_latency = Plans::latent;
     struct worker {
       mixture::cursor place;
       typename inner::worker each;
+      const fetched_sample* fetched = nullptr;
     };
     struct scout {
       mixture::cursor place;
       typename inner::scout each;
     };
 
-    reader(const Plans& plans, mixture order)
-        : order_(std::move(order)), readers_(new const inner(plans, source_name)) {}
+    reader(const Plans& plans, mixture order, const projection& used)
+        : order_(std::move(order)), readers_(new const inner(plans, source_name, used)) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const mixture::place found = order_.at(p, w.place);
+      w.each.fetched = w.fetched;
       readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(position p) const {
@@ -66,11 +72,12 @@ class mix_source {
       const mixture::place found = order_.at(p);
       return readers_->url(found.source, found.at);
     }
-    void will_need(position p, scout& s) const
+    /// Those of the sample's source.
+    template <class Sink>
       requires Plans::wants_hints
-    {
+    void ranges(position p, scout& s, Sink&& sink) const {
       const mixture::place found = order_.at(p, s.place);
-      readers_->will_need(found.source, found.at, s.each);
+      readers_->ranges(found.source, found.at, s.each, sink);
     }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
@@ -87,7 +94,7 @@ class mix_source {
 
    private:
     mixture order_;
-    std::shared_ptr<const inner> readers_;
+    shared<const inner> readers_;
   };
 
   mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
@@ -97,7 +104,7 @@ class mix_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// None: neighbours are of different sources.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
   /// Of the data of all sources.
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
@@ -109,9 +116,13 @@ class mix_source {
     h.add(detail::fingerprint_of_sequences(plans_));
     return h.value();
   }
-  /// The same in words, without the sources: for the message of a state that is refused.
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  /// The sequence in words, without the sources: for the message of a state that is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
-  [[nodiscard]] reader open() const { return {plans_, order_}; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
   /// Which sample of which source stands where, and back.
   [[nodiscard]] const mixture& order() const noexcept { return order_; }
 
@@ -253,9 +264,9 @@ struct mix_fn {
 /// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
 /// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
 /// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
-/// arithmetic (see `mixture`): within every block each source has its exact share within one, in random
-/// order; the weights at a position follow from the position, so that a state needs nothing more, and a state
-/// of other weights or another schedule is refused.
+/// arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source has had its
+/// exact share within one, in random order inside the block; the weights at a position follow from the
+/// position, so that a state needs nothing more, and a state of other weights or another schedule is refused.
 /// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
 /// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
 /// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.

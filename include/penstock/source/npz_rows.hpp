@@ -50,6 +50,8 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 /// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name, the same in all
 /// files, as `numpy.load` takes it.
 /// Out, kind, cost, threads: as `npy_rows`. Making the plan reads the directory of each file, at most 64 MiB.
+/// An array that is joined by `zip<...>` and of which the plan uses nothing (`| fields<"image">`) is neither
+/// opened nor read when the plan runs.
 /// Throws as `npy_rows`; `errc::missing` for a name that is not there; `errc::format`, with file and offset,
 /// for arrays that are compressed (`numpy.savez_compressed`) or encrypted, and for archives that are cut or
 /// not in one piece. The archive's checksums are not looked at: that would read each array whole.

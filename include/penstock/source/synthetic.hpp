@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
@@ -13,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -123,15 +123,15 @@ class synthetic_source {
   explicit synthetic_source(const synthetic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const;
   /// Of what determines the content; the cost does not.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  [[nodiscard]] reader open() const noexcept { return reader(options_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(options_); }
 
  private:
   synthetic_options options_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 /// The function object behind `synthetic`.

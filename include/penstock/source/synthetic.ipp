@@ -28,8 +28,7 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
   for (std::uint64_t i = 0; i <= options.shards; ++i)
     starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
-  starts_ = std::shared_ptr<const std::vector<std::uint64_t>>(
-      new const std::vector<std::uint64_t>(std::move(starts)));
+  starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 PENSTOCK_INLINE std::string synthetic_source::describe() const {

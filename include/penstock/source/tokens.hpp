@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -21,7 +22,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -95,12 +95,12 @@ class token_source {
 
   class reader {
    public:
-    struct worker {
-      buffer scratch;
+    struct worker : detail::values_worker<session_type> {
       std::size_t document = 0;
     };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -109,7 +109,7 @@ class token_source {
       const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
       try {
         sink(element(shape::of(known_->window), open_.session(place.shard), known_->object(place.shard),
-                     offset, w.scratch, std::endian::native != std::endian::little));
+                     offset, w, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);
@@ -123,13 +123,14 @@ class token_source {
       std::size_t document = 0;
       return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
-    void will_need(std::uint64_t index) const noexcept {
+    /// Where the window lies.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
       std::size_t document = 0;
-      open_.will_need(place.shard,
-                      known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                      known_->span * sizeof(T));
+      open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
+                  known_->span * sizeof(T), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
 
@@ -146,13 +147,13 @@ class token_source {
       return known_->first_tokens[document] + (index - firsts[document]) * known_->window.stride;
     }
 
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     detail::open_files<Storage> open_;
   };
 
   /// Looks at the files, which are of that format.
   token_source(Storage where, Window window, detail::token_format format) {
-    const std::shared_ptr<files> known(new files(
+    const shared<files> known(new files(
         std::move(where),
         detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
         format));
@@ -162,7 +163,7 @@ class token_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -173,10 +174,10 @@ class token_source {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  [[nodiscard]] reader connect() const { return reader(known_); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 /// Token files without a header: nanoGPT's `train.bin` and its like.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/index_policy.hpp>
@@ -18,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -32,6 +35,12 @@ struct webdataset_options {
   index_policy index = index_policy::keep;
   /// Threads that build missing indexes; 0 is one for each processor.
   std::size_t threads = 0;
+  /// Refuses shards without the two zero blocks that end an archive: one that was cut off between two members
+  /// cannot be told from one whose writer left them out. `manifest().unended()` counts them.
+  bool require_end = false;
+  /// The largest extension header (of long names, and what other programs keep of a file) that is read to
+  /// build an index; what it says must also be there, so that no more than the shard's size is ever used.
+  std::uint64_t extension_limit = 1_MiB;
 };
 
 /// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
@@ -45,8 +54,9 @@ struct webdataset_options {
 /// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
-/// members by their lower-cased extensions; bytes are read when a stage asks for them, and what no stage
-/// names is not read.
+/// members by their lower-cased extensions; bytes are read when a stage asks for them. Where `fields<...>` or
+/// `decode<field<...>...>` stands first, the members that it does not name are neither asked for ahead nor
+/// read, but for up to 8 KiB of them between two that come with one read.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once
 /// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
 /// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
@@ -57,11 +67,13 @@ struct webdataset_options {
 /// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see `file`
 /// and `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive
 /// or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
-/// An archive may end without its zero blocks; cut off within a block it is no whole one.
+/// An archive may end without its zero blocks, unless `require_end` is set; cut off within a block it is no
+/// whole one. errc::limit for an extension header above `extension_limit`.
 /// Threads: any number may evaluate, each with its own worker.
 /// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
 /// last of several extension headers counts, an empty pax value takes back what was said; and of extensions
-/// ASCII letters are lower-cased, others are not. Sparse files are refused.
+/// ASCII letters are lower-cased, others are not. Sparse files of GNU tar are refused; a body with
+/// SUN.holesdata is taken as it is.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {
@@ -76,6 +88,7 @@ class webdataset {
   class reader {
    public:
     using worker = typename detail::tar::worker_for<session_type>::type;
+    static constexpr bool has_latency = latent_session<session_type>;
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -96,22 +109,28 @@ class webdataset {
     }
     /// The shard of a sample.
     [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-    /// Says that all members of a sample will be read soon.
-    void will_need(std::uint64_t index) const noexcept { will_need(index, 1); }
-    /// The same for consecutive samples, as one request for each shard.
-    void will_need(std::uint64_t index, std::uint64_t count) const noexcept {
-      try {
-        while (count != 0) {
-          const manifest::place place = set_->locate(index);
-          const auto& tables = indexes_.get(session_, place.shard);
-          const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-          const std::uint64_t begin = tables.offset(tables.first_member(place.sample));
-          const std::uint64_t end = tables.end(tables.end_member(place.sample + here - 1) - 1);
-          session_.will_need(static_cast<object_id>(place.shard), begin, end - begin);
-          index += here;
-          count -= here;
-        }
-      } catch (...) {  // the read itself will say what is wrong
+    /// Loads the indexes of the samples' shards that are not there yet, several at once.
+    void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
+    /// Whether all of them are there.
+    [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
+    /// The ranges of the members of a sample that are used: one for each run of them.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      ranges(index, 1, sink);
+    }
+    /// Those of consecutive samples.
+    template <class Sink>
+    void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+      while (count != 0) {
+        const manifest::place place = set_->locate(index);
+        const auto& tables = indexes_.get(session_, place.shard);
+        const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
+        tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
+                            [&](std::uint64_t begin, std::uint64_t end) {
+                              sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
+                            });
+        index += here;
+        count -= here;
       }
     }
     /// The mean payload of a sample.
@@ -121,8 +140,8 @@ class webdataset {
 
    private:
     friend class webdataset;
-    explicit reader(std::shared_ptr<const shard_set> set)
-        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_) {}
+    reader(shared<const shard_set> set, const projection& used)
+        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used) {}
 
     void move_to(worker& w, std::uint64_t index) const {
       auto& at = w.at;
@@ -146,7 +165,7 @@ class webdataset {
       w.begin(session_, in_order);
     }
 
-    std::shared_ptr<const shard_set> set_;
+    shared<const shard_set> set_;
     mutable session_type session_;  // sessions may be used from many threads
     detail::tar::open_indexes indexes_;
   };
@@ -154,7 +173,9 @@ class webdataset {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, options.threads)) {}
+      : set_(new const shard_set(std::move(where), options.index, options.threads, options.extension_limit)) {
+    if (options.require_end) set_->check_ends();
+  }
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -171,10 +192,12 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, known)) {}
+      : set_(new const shard_set(std::move(where), options.index, known, options.extension_limit)) {
+    if (options.require_end) set_->check_ends();
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return set_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
@@ -187,10 +210,11 @@ class webdataset {
     else
       return set_->describe({});
   }
-  [[nodiscard]] reader open() const { return reader(set_); }
+  /// The reader; of members that are not used it asks for no bytes ahead, and reads as few as it can.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
-  std::shared_ptr<const shard_set> set_;
+  shared<const shard_set> set_;
 };
 
 template <storage Storage>

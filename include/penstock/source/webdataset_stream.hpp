@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
@@ -24,6 +25,9 @@ namespace penstock::inline v0_1 {
 struct webdataset_stream_options {
   /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
   std::uint64_t limit = 1_GiB;
+  /// The largest extension header that is read: of long names, and what other programs keep of a file. It is
+  /// held in memory whole.
+  std::uint64_t extension_limit = 1_MiB;
 };
 
 /// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
@@ -56,29 +60,28 @@ class basic_webdataset_stream {
 
     // Stays where it is when the reader is moved.
     struct state {
-      explicit state(std::shared_ptr<detail::tar::stream_shards> set)
-          : samples(std::move(set), unpack.calls()) {}
+      explicit state(shared<detail::tar::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
       detail::tar::unpackers<Unpack...> unpack;
       detail::tar::stream_reader samples;
     };
 
-    explicit reader(std::shared_ptr<detail::tar::stream_shards> set)
+    explicit reader(shared<detail::tar::stream_shards> set)
         : state_(std::make_unique<state>(std::move(set))) {}
 
     std::unique_ptr<state> state_;
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit, Files,
-                                                          source_name)) {}
+      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
+                                                          options.extension_limit, Files, source_name)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Of the shards' names without their folders: what they hold is not known before it is read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader open() const { return reader(set_); }
+  [[nodiscard]] reader connect() const { return reader(set_); }
 
  private:
-  std::shared_ptr<detail::tar::stream_shards> set_;
+  shared<detail::tar::stream_shards> set_;
 };
 
 /// What `webdataset_stream` makes.
@@ -111,7 +114,8 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 /// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
 /// errc::argument for a shard that is packed in a way of which there is no unpacker, and for a pipe given to
 /// `webdataset_stream`, with what to write;
-/// errc::limit for a sample beyond `limit`, before its bytes are read; errc::checksum; errc::state for a pipe
+/// errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension header above
+/// `extension_limit`; errc::checksum; errc::state for a pipe
 /// that was read before.
 /// Source: webdataset, tariterators.py.
 template <unpacker... Unpack, detail::tar::pattern_text Text>

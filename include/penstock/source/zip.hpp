@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,6 +111,10 @@ struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fiel
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
+  /// What is used of each element where this is used of the record.
+  static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
+    return {(void(sizeof(Elements)), used)...};
+  }
 
  private:
   template <class Made, class Done>
@@ -126,6 +132,9 @@ struct zipped_record<pack<Names...>, Elements...> {
   using made = record<basic_field<Names, zipped<Elements>>...>;
   static constexpr bool differ = names_differ<basic_field<Names, int>...>();
   static constexpr made join(const Elements&... elements) { return made(elements...); }
+  static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
+    return {(used.uses(Names::value) ? projection() : projection::none())...};
+  }
 };
 
 }  // namespace detail
@@ -141,16 +150,20 @@ class zip_source {
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
   static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool varies_by_epoch = plans_type::varies;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 
   class reader {
     using inner = typename plans_type::readers;
 
    public:
+    static constexpr bool takes_fetched = plans_type::fetch;
+    static constexpr bool has_latency = plans_type::latent;
     using worker = typename inner::worker;
     using scout = typename inner::scout;
 
-    explicit reader(const plans_type& plans) : readers_(new const inner(plans, source_name)) {}
+    reader(const plans_type& plans, const projection& used)
+        : readers_(new const inner(plans, source_name, joint::used_of_each(used))) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -163,10 +176,11 @@ class zip_source {
     {
       return readers_->url(0, p);
     }
-    void will_need(position p, scout& s) const
+    /// Those of all sources.
+    template <class Sink>
       requires(plans_type::wants_hints)
-    {
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->will_need(k, p, s);
+    void ranges(position p, scout& s, Sink&& sink) const {
+      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
@@ -181,13 +195,14 @@ class zip_source {
       if constexpr (I == sizeof...(Plans)) {
         sink(joint::join(values...));
       } else {
+        detail::at<I>(w).fetched = w.fetched;
         readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
           from_source<I + 1>(p, w, sink, values..., value);
         });
       }
     }
 
-    std::shared_ptr<const inner> readers_;
+    shared<const inner> readers_;
   };
 
   zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
@@ -200,18 +215,22 @@ class zip_source {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has some and is not cut.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  [[nodiscard]] reader open() const { return reader(plans_); }
+  /// Of the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    return detail::fingerprint_of_random_stages(plans_);
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(plans_, used); }
 
  private:
   plans_type plans_;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
 };
 
 namespace detail {

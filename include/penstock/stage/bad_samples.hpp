@@ -38,7 +38,8 @@ struct replace_on_forward {
 /// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
 namespace penstock::inline v0_1::bad_samples {
 
-/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1.
+/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1. Behind
+/// `batch_by` that of an equal share of the epoch.
 struct fraction {
   double value;
   explicit fraction(double part);
@@ -123,6 +124,7 @@ struct policy_stage {
   using penstock_part = bad_samples_tag;
   static constexpr std::string_view stage_name = "bad_samples";
   static constexpr bool tolerates = Tolerates, replaces = Replaces;
+  static constexpr bool varies_by_epoch = Replaces;  // what stands in is drawn in each epoch
 
   budget most = 0;
   std::string path;

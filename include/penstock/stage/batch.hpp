@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/pipe.hpp>
@@ -63,6 +64,37 @@ struct not_batchable {
   }
 };
 
+struct eight_lengths {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: batch puts one more length in front of an array, and this one has eight, which "
+                  "is the most there can be; give it fewer in a map(f) before batch");
+  }
+};
+struct channels_first_of_other {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: channels_first is for arrays of (height, width, channels), and a field that it is "
+        "given for has another number of lengths; write collate<\"image\">(channels_first) for the "
+        "field that has them");
+  }
+};
+struct pitched_scalar {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: pitched lays out the rows of arrays, and a field that it is given for is a single "
+        "value; write collate<\"image\">(pitched<64>) for the field that has rows");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
@@ -96,11 +128,69 @@ constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
       "penstock: this is no option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged or pad_to_longest, or collate<\"name\">(...) for one field");
-  static_assert(!repeats_an_option<Options...>,
-                "penstock: batch takes one tail policy and one of stack, ragged and pad_to_longest; write "
-                "collate<\"name\">(...) for fields that differ");
+      "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
+  static_assert(
+      !repeats_an_option<Options...>,
+      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, channels_first "
+      "and pitched; write collate<\"name\">(...) for fields that differ");
 }
+
+/// What the stages that cut batches have in common: how fields are collated, and the mistakes of that.
+template <class... Policies>
+struct collating {
+  /// The collate policy of a field.
+  template <class Name>
+  using policy = typename policy_for<Name, Policies...>::type;
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    constexpr bool fields_found = (finds_its_field<Policies, element> && ...);
+    if constexpr (Context::facts.copied)
+      return mistakes::batch_after_copy{};
+    else if constexpr (Context::facts.batched)
+      return mistakes::two_batches{};
+    else if constexpr (any_record<element> && !fields_found)
+      return mistakes::no_such_field{};
+    else if constexpr (!fields_found && is_right<decltype(diagnose_element<element>())>)
+      return mistakes::no_such_field{};
+    else
+      return diagnose_element<element>();
+  }
+
+ private:
+  template <class Name, class V>
+  static consteval auto diagnose_field() {
+    constexpr shape_class shape = shape_class_of<V>;
+    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
+      return mistakes::open_sample_in_batch{};
+    else if constexpr (shape == shape_class::none)
+      return mistakes::not_batchable{};
+    else if constexpr (shape == shape_class::discovered && stacks<policy<Name>>)
+      return mistakes::discovered_without_collate{};
+    else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
+      return mistakes::eight_lengths{};
+    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
+      return mistakes::pitched_scalar{};
+    else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
+      return mistakes::channels_first_of_other{};
+    else
+      return mistakes::none{};
+  }
+  template <class V>
+  static consteval auto diagnose_element() {
+    return diagnose_field<void, V>();
+  }
+  template <any_record R>
+  static consteval auto diagnose_element() {
+    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
+  }
+  template <class R, std::size_t... Is>
+  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
+    return typename first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
+                                                          std::tuple_element_t<Is, R>>())...>::type{};
+  }
+};
 
 }  // namespace detail
 
@@ -108,8 +198,12 @@ constexpr void check_batch_options() {
 /// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`), and `collate<"name">(policy)` for
-/// single fields.
+/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`, `channels_first`,
+/// `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+///
+/// `channels_first` turns pictures of (height, width, channels) on their way to the slot: the column is
+/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row begins at a multiple of
+/// so many bytes, and the field is a `strided_view`; gaps are zero, and go to a device with the rest.
 ///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
@@ -131,7 +225,7 @@ constexpr void check_batch_options() {
 ///                 batch(64, collate<"txt">(ragged));
 ///     auto elastic = labels | shard(world::from_environment()) | global_batch(4096);
 template <class... Policies>
-struct batch_stage {
+struct batch_stage : detail::collating<Policies...> {
   using penstock_part = batch_tag;
   static constexpr std::string_view stage_name = "batch";
 
@@ -148,58 +242,10 @@ struct batch_stage {
     return (global_size(ranks) - rank - 1) / ranks + 1;
   }
 
-  /// The collate policy of a field.
-  template <class Name>
-  using policy = typename detail::policy_for<Name, Policies...>::type;
-
   [[nodiscard]] std::string describe() const { return detail::batch_text(size, at_end, global); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add("batch", at_end);
-  }
-
-  template <class Context>
-  static consteval auto diagnose() {
-    using element = std::remove_cvref_t<typename Context::element>;
-    constexpr bool fields_found = (detail::finds_its_field<Policies, element> && ...);
-    if constexpr (Context::facts.copied)
-      return mistakes::batch_after_copy{};
-    else if constexpr (Context::facts.batched)
-      return mistakes::two_batches{};
-    else if constexpr (any_record<element> && !fields_found)
-      return mistakes::no_such_field{};
-    else if constexpr (!fields_found && detail::is_right<decltype(diagnose_element<element>())>)
-      return mistakes::no_such_field{};
-    else
-      return diagnose_element<element>();
-  }
-
- private:
-  template <class Name, class V>
-  static consteval auto diagnose_field() {
-    constexpr shape_class shape = shape_class_of<V>;
-    if constexpr (shape == shape_class::none && (open_sample<V> || owned_sample<V>))
-      return mistakes::open_sample_in_batch{};
-    else if constexpr (shape == shape_class::none)
-      return mistakes::not_batchable{};
-    else if constexpr (shape == shape_class::discovered && std::is_same_v<policy<Name>, stack_policy>)
-      return mistakes::discovered_without_collate{};
-    else
-      return mistakes::none{};
-  }
-  template <class V>
-  static consteval auto diagnose_element() {
-    return diagnose_field<void, V>();
-  }
-  template <any_record R>
-  static consteval auto diagnose_element() {
-    return diagnose_fields<R>(std::make_index_sequence<R::size>{});
-  }
-  template <class R, std::size_t... Is>
-  static consteval auto diagnose_fields(std::index_sequence<Is...>) {
-    return
-        typename detail::first_mistake<decltype(diagnose_field<typename R::template field_at<Is>::name_type,
-                                                               std::tuple_element_t<Is, R>>())...>::type{};
   }
 };
 
@@ -216,7 +262,7 @@ struct batch_builder {
   [[nodiscard]] auto with(Policy) const {
     return batch_builder<Policies..., Policy>{size, at_end, global};
   }
-  [[nodiscard]] auto done() const { return batch_stage<Policies...>{size, at_end, global}; }
+  [[nodiscard]] auto done() const { return batch_stage<Policies...>{{}, size, at_end, global}; }
 };
 
 template <class Builder>
@@ -231,16 +277,17 @@ auto build_batch(Builder builder, Option option, Rest... rest) {
 }  // namespace detail
 
 template <class... Options>
-[[nodiscard]] auto batch(std::uint64_t size, Options... options) {
+[[nodiscard]] auto batch(any_count size, Options... options) {
   detail::check_batch_options<Options...>();
-  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size, "batch")}, options...);
+  return detail::build_batch(detail::batch_builder<>{detail::checked_batch_size(size.of("batch"), "batch")},
+                             options...);
 }
 
 /// A batch of `size` samples over all ranks, with the options of `batch`.
 template <class... Options>
-[[nodiscard]] auto global_batch(std::uint64_t size, Options... options) {
+[[nodiscard]] auto global_batch(any_count size, Options... options) {
   detail::check_batch_options<Options...>();
-  const std::uint64_t checked = detail::checked_batch_size(size, "global_batch");
+  const std::uint64_t checked = detail::checked_batch_size(size.of("global_batch"), "global_batch");
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 

@@ -6,10 +6,13 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/projection.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -70,6 +73,24 @@ template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
   using codec_type = C;
+};
+
+/// `name: codec`, or the codec alone.
+template <class C, class Name = typename field_codec<C>::name_type>
+struct codec_words {
+  static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
+  static constexpr auto text = [] {
+    std::array<char, Name::value.size() + 2 + codec.size()> made{};
+    auto end = std::ranges::copy(Name::value, made.begin()).out;
+    end = std::ranges::copy(std::string_view(": "), end).out;
+    std::ranges::copy(codec, end);
+    return made;
+  }();
+  static constexpr std::string_view value{text.data(), text.size()};
+};
+template <class C>
+struct codec_words<C, void> {
+  static constexpr std::string_view value = C::codec_name;
 };
 
 /// Runs a codec and says in an error which one it was.
@@ -167,18 +188,18 @@ struct decode_stage {
   }
 
   [[nodiscard]] std::string describe() const {
-    std::string text = "decode<";
-    std::size_t i = 0;
-    const auto one = [&]<class C>(std::type_identity<C>) {
-      text += i++ == 0 ? "" : ", ";
-      if constexpr (!std::is_void_v<typename detail::field_codec<C>::name_type>)
-        text += std::string(detail::field_codec<C>::name_type::value) + ": ";
-      text += detail::field_codec<C>::codec_type::codec_name;
-    };
-    (one(std::type_identity<Codecs>{}), ...);
-    return text + ">";
+    return detail::list_text("decode<", {detail::codec_words<Codecs>::value...}, ", ", ">");
   }
 
+  /// Of an open sample the members named; where they are chosen by extension, or others pass, everything.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (open_sample<Element> && by_name)
+      return projection(std::span<const std::string_view>(
+          detail::listed_names<typename detail::field_codec<Codecs>::name_type...>));
+    else
+      return {};
+  }
   template <class Context>
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;

@@ -5,9 +5,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/projection.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -84,6 +88,22 @@ constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
 template <member_name M>
 using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
 
+/// All alternatives of all members, each as a name.
+template <member_name... Names>
+inline constexpr auto alternatives = [] {
+  std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
+  std::size_t n = 0;
+  for (const std::string_view all : {Names.view()...}) {
+    std::size_t begin = 0;  // GCC's sanitizer lets no find() be constant here
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      if (i != all.size() && all[i] != ';') continue;
+      each[n++] = all.substr(begin, i - begin);
+      begin = i + 1;
+    }
+  }
+  return each;
+}();
+
 /// The place of the first alternative that the sample has, or its size.
 template <open_sample S>
 std::size_t find_member(const S& sample, std::string_view alternatives) {
@@ -137,10 +157,16 @@ struct fields_stage {
     }
   }
   [[nodiscard]] std::string describe() const {
-    std::string text = "fields<";
-    std::size_t i = 0;
-    ((text.append(i++ == 0 ? "" : ", ").append("\"").append(Names.view()).append("\"")), ...);
-    return text + ">";
+    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
+  }
+  /// The members named, with all their alternatives; of a record the fields.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (any_record<Element>)
+      return projection(
+          std::span<const std::string_view>(detail::listed_names<detail::member_name_type<Names>...>));
+    else
+      return projection(std::span<const std::string_view>(detail::alternatives<Names...>));
   }
   template <class Context>
   static consteval auto diagnose() {

@@ -24,6 +24,17 @@ struct mutable_function {
                   "remove `mutable` and take random numbers from an rng& second parameter");
   }
 };
+/// Shows in a compiler's message what the function gets, and what it wants.
+template <class Gets, class Wants>
+struct wrong_type {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage's function cannot be called with the element that reaches it: "
+                  "it gets Gets and wants Wants, the two types of wrong_type<Gets, Wants> beside this line");
+  }
+};
 struct returns_nothing {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -60,13 +71,42 @@ template <class F, class V>
 concept random_function =
     !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
+/// The first parameter of a function that is no template, and has no other overloads.
+template <class F>
+struct parameter_of {};
+template <class R, class First, class... Rest>
+struct parameter_of<R (*)(First, Rest...)> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const noexcept> {
+  using type = First;
+};
+template <class F>
+  requires requires { &F::operator(); }
+struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
+
+template <class F, class V>
+struct wrong_call {
+  using type = mistakes::wrong_argument;
+};
+template <class F, class V>
+  requires requires { typename parameter_of<F>::type; }
+struct wrong_call<F, V> {
+  using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
+};
+
 /// What a function gives for an element, or why it cannot be called with it.
 template <class F, class V>
 struct function_check {
   using argument = argument_of<F, V>;
   using result = void;
   using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
-                                   mistakes::mutable_function, mistakes::wrong_argument>;
+                                   mistakes::mutable_function, typename wrong_call<F, V>::type>;
 };
 template <class F, class V>
   requires std::invocable<const F&, argument_of<F, V>>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
@@ -22,6 +24,8 @@ struct memory_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"memory(", value, ")"}); }
 };
 
-[[nodiscard]] constexpr memory_stage memory(std::uint64_t value) { return {value}; }
+[[nodiscard]] constexpr memory_stage memory(any_count value) { return {value.of("memory")}; }
+/// The same with a unit: `memory(512_MiB)`.
+[[nodiscard]] constexpr memory_stage memory(byte_count bytes) { return {bytes}; }
 
 }  // namespace penstock::inline v0_1

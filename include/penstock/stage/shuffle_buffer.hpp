@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
@@ -59,6 +60,7 @@ struct lost_by_shuffle_buffer {
 struct shuffle_buffer_stage {
   using penstock_part = cursor_tag;
   static constexpr std::string_view stage_name = "shuffle_buffer";
+  static constexpr bool varies_by_epoch = true;
   using blame = mistakes::lost_by_shuffle_buffer;
 
   std::uint64_t capacity = 1;
@@ -90,7 +92,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(std::uint64_t capacity, std::uint64_t seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, std::uint64_t seed = 0);
 
 }  // namespace penstock::inline v0_1
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
@@ -48,7 +49,7 @@ struct steps_stage {
   }
 };
 
-[[nodiscard]] steps_stage steps(std::uint64_t count);
+[[nodiscard]] steps_stage steps(any_count count);
 
 }  // namespace penstock::inline v0_1
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 
 #include <cstdint>
 #include <string>
@@ -29,8 +30,8 @@ struct expansion_size {
 /// and may go down;
 /// ranges of single letters, lists (`{train,val}`), nesting and several groups work as in Bash, the leftmost
 /// group varying slowest. `{x}` without comma or range stands for itself; `\{ \} \, \\` are literal.
-/// Throws errc::argument for braces without their partner, and, before any name is made, for more than 10
-/// million names or a GiB of text.
+/// Throws errc::argument for braces without their partner, for a range that is none (`{0..}`, `{1..b}`), and,
+/// before any name is made, for more than 10 million names or a GiB of text.
 /// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
 [[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
 

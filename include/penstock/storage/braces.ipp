@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -17,9 +16,9 @@ namespace detail::braces {
 inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
+inline constexpr std::size_t shown = 200;  // of a text, in an error
 
 [[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
-  constexpr std::size_t shown = 200;
   throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
                                pattern.size() > shown ? "..." : "", "'"});
 }
@@ -76,10 +75,11 @@ PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
   const bool negative = value < 0;
   const std::uint64_t size =
       negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = std::to_string(size);
+  std::string digits = text({size});
   const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  if (taken < width) digits.insert(0, width - taken, '0');
-  return negative ? "-" + digits : digits;
+  digits.insert(0, taken < width ? width - taken : 0, '0');
+  if (negative) digits.insert(0, 1, '-');
+  return digits;
 }
 
 PENSTOCK_INLINE bool is_letter(std::string_view text) {
@@ -130,144 +130,110 @@ PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string
   return found;
 }
 
-/// How many names a part of a pattern stands for, and at most how many characters: what is too much is
-/// refused before any of it is made.
-class amount {
+/// What a part of a pattern stands for: how many names, at most how many characters, and the names themselves
+/// where they are wanted. What is too much is refused by a pass that only counts.
+class expansion {
  public:
-  explicit amount(std::string_view pattern) noexcept : pattern_(pattern) {}
-  static amount none(std::string_view pattern) noexcept {
-    amount nothing(pattern);
-    nothing.names_ = 0;
-    return nothing;
+  /// The empty name alone, or nothing.
+  expansion(std::string_view pattern, bool makes_names, bool empty = false)
+      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
+    if (makes_names && !empty) names_.emplace_back();
   }
 
-  void append(char) {
-    text_ += names_;
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+    size_.text += size_.names * text.size();
     check();
   }
-  void add(const amount& more) {
-    names_ += more.names_;
-    text_ += more.text_;
+  void add(expansion more) {
+    for (std::string& name : more.names_) names_.push_back(std::move(name));
+    size_.names += more.size_.names;
+    size_.text += more.size_.text;
     check();
   }
-  void multiply(const amount& by) {  // what is below the bounds cannot overflow
-    text_ = text_ * by.names_ + by.text_ * names_;
-    names_ *= by.names_;
+  void add(const range& more) {
+    size_.names += more.count;
+    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
     check();
+    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
   }
-  void multiply(const range& by) {
-    amount names(pattern_);
-    names.names_ = by.count;
-    names.text_ = by.count * std::max(by.name(0).size(), by.name(by.count - 1).size());
-    multiply(names);
-  }
-  void enclose() {
-    text_ += 2 * names_;
+  void multiply(const expansion& by) {  // what is below the bounds cannot overflow
+    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
+    size_.names *= by.size_.names;
     check();
+    std::vector<std::string> product;
+    if (makes_names_) product.reserve(static_cast<std::size_t>(size_.names));
+    for (const std::string& left : names_)
+      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
+    names_.swap(product);
   }
-  [[nodiscard]] std::uint64_t count() const noexcept { return names_; }
-  [[nodiscard]] std::uint64_t text() const noexcept { return text_; }
+
+  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
+  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
 
  private:
   void check() const {
-    if (names_ > most_names) fail("more than 10 million names", pattern_);
-    if (text_ > most_text) fail("names of more than a GiB of text", pattern_);
+    if (size_.names > most_names) fail("more than 10 million names", pattern_);
+    if (size_.text > most_text) fail("names of more than a GiB of text", pattern_);
   }
 
   std::string_view pattern_;
-  std::uint64_t names_ = 1;
-  std::uint64_t text_ = 0;
-};
-
-/// The names themselves.
-class names {
- public:
-  explicit names(std::string_view) : made_{std::string{}} {}
-  static names none(std::string_view pattern) {
-    names nothing(pattern);
-    nothing.made_.clear();
-    return nothing;
-  }
-
-  void append(char c) {
-    for (std::string& name : made_) name += c;
-  }
-  void add(names more) {
-    made_.insert(made_.end(), std::make_move_iterator(more.made_.begin()),
-                 std::make_move_iterator(more.made_.end()));
-  }
-  void multiply(const names& by) {
-    multiply(by.made_.size(), [&by](std::uint64_t i) -> const std::string& { return by.made_[i]; });
-  }
-  void multiply(const range& by) {
-    multiply(by.count, [&by](std::uint64_t i) { return by.name(i); });
-  }
-  void enclose() {
-    for (std::string& name : made_) name = "{" + name + "}";
-  }
-  [[nodiscard]] std::vector<std::string> take() && { return std::move(made_); }
-
- private:
-  template <class Choice>
-  void multiply(std::uint64_t choices, Choice choice) {
-    std::vector<std::string> product;
-    product.reserve(static_cast<std::size_t>(choices) * made_.size());
-    for (const std::string& left : made_) {
-      for (std::uint64_t i = 0; i < choices; ++i) product.push_back(left + choice(i));
-    }
-    made_ = std::move(product);
-  }
-
-  std::vector<std::string> made_;
+  bool makes_names_;
+  expansion_size size_;
+  std::vector<std::string> names_;
 };
 
 /// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
-template <class Result>
-Result expand(std::string_view text, std::string_view pattern, int depth = 0) {
+PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
+                                 int depth = 0) {
   if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  Result out(pattern);
+  expansion out(pattern, makes_names);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\\' && i + 1 < text.size() &&
-        std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos) {
-      out.append(text[++i]);
-      continue;
-    }
     if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
     if (c != '{') {
-      out.append(c);
+      const bool is_escape = c == '\\' && i + 1 < text.size() &&
+                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
+      if (is_escape) ++i;
+      out.append(text.substr(i, 1));
       continue;
     }
     const std::size_t end = closing(text, i);
     if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
     const std::string_view body = text.substr(i + 1, end - i - 1);
     i = end;
+    expansion choices(pattern, makes_names, true);
     const auto parts = split_list(body);
     if (parts.size() > 1) {
-      Result choices = Result::none(pattern);
-      for (const std::string_view part : parts) choices.add(expand<Result>(part, pattern, depth + 1));
-      out.multiply(choices);
-    } else if (const auto choices = range_of(body, pattern)) {
-      out.multiply(*choices);
+      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
+    } else if (const auto numbers = range_of(body, pattern)) {
+      choices.add(*numbers);
     } else {  // "{x}" stands for itself in Bash
-      Result inside = expand<Result>(body, pattern, depth + 1);
-      inside.enclose();
-      out.multiply(inside);
+      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
+        fail("'{" + std::string(body.substr(0, shown)) +
+                 "}' is no range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "letters, "
+                 "or \\{ and \\} for literal braces;",
+             pattern);
+      }
+      out.append("{");
+      choices.add(expand(body, pattern, makes_names, depth + 1));
+      choices.append("}");
     }
+    out.multiply(choices);
   }
   return out;
 }
 
 PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
-  const auto found = expand<amount>(pattern, pattern);
-  return {found.count(), found.text()};
+  return expand(pattern, pattern, false).size();
 }
 
 }  // namespace detail::braces
 
 PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
   (void)detail::braces::measure(pattern);
-  return detail::braces::expand<detail::braces::names>(pattern, pattern).take();
+  return std::move(detail::braces::expand(pattern, pattern, true).names());
 }
 
 }  // namespace penstock::inline v0_1

@@ -30,7 +30,16 @@ struct object_signature {
 struct read_request {
   object_id object = 0;
   std::uint64_t offset = 0;
-  mutable_bytes into;
+  mutable_bytes into;     ///< must live until the read has ended
+  std::uint64_t tag = 0;  ///< handed back when it has
+};
+
+/// Is told that a read has ended: once for each request, from any thread, maybe before `read_many` returns.
+/// It should be quick, and must neither wait for other reads nor end the session.
+struct read_listener {
+  void* self = nullptr;
+  /// `error` is null where `into` is filled.
+  void (*done)(void* self, std::uint64_t tag, std::exception_ptr error) noexcept = nullptr;
 };
 
 /// What a run reads through. All members may be called from many threads at once.
@@ -38,23 +47,45 @@ struct read_request {
 ///   signature(id)                   its size and stamp
 ///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
 ///                                   that names object and offset
-///   read_many(requests, done)       starts all the reads, in any order, adjacent ones coalesced where that pays;
-///                                   `done(i, error)` is called once for each request, from any thread, maybe before this call
-///                                   returns; `error` is null on success. `requests` must live until the last call
 ///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
 ///   confirm(id)                     only where views may turn out to be no good; see `confirm`
 ///   views                           whether `view(id, offset, size)` gives bytes that live as long as the session
 template <class S>
-concept storage_session =
-    requires(S& s, object_id id, std::uint64_t n, mutable_bytes into, std::span<const read_request> requests,
-             void (*done)(std::size_t, std::exception_ptr)) {
-      { s.size(id) } -> std::same_as<std::uint64_t>;
-      { s.signature(id) } -> std::same_as<object_signature>;
-      s.read(id, n, into);
-      s.read_many(requests, done);
-      s.will_need(id, n, n);
-      { S::views } -> std::convertible_to<bool>;
+concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
+  { s.size(id) } -> std::same_as<std::uint64_t>;
+  { s.signature(id) } -> std::same_as<object_signature>;
+  s.read(id, n, into);
+  s.will_need(id, n, n);
+  { S::views } -> std::convertible_to<bool>;
+};
+
+/// A session that can read many ranges at once, while the threads that asked do other work.
+///   read_many(requests, listener)   begins all the reads, in any order, and returns without waiting for them. It throws
+///                                   nothing: what is wrong with a request is told as `read` would throw it, and so is a
+///                                   request that could not begin. The span need not outlive the call. Called by one
+///                                   thread at a time, while others call the other members
+///   cancel()                        the reads that were begun end as soon as they can; those that did not happen are told as
+///                                   errc::stopped. The session can be used further. Its end cancels too, and waits until the
+///                                   last read has been told
+template <class S>
+concept background_session =
+    storage_session<S> && requires(S& s, std::span<const read_request> requests, read_listener listener) {
+      s.read_many(requests, listener);
+      { s.cancel() } noexcept;
     };
+
+/// A session whose reads take so long that they are worth beginning early: it says
+/// `static constexpr bool has_latency = true`.
+template <class S>
+concept latent_session = storage_session<S> && requires { requires bool(S::has_latency); };
+
+/// A session that knows when an object's bytes are in memory already, so that fetching them ahead would only
+/// be one more copy: `file`.
+///   warm(id)                        whether they are, or seem to be; looks now and then, and otherwise costs next to nothing
+template <class S>
+concept warming_session = storage_session<S> && requires(S& s, object_id id) {
+  { s.warm(id) } -> std::same_as<bool>;
+};
 
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>

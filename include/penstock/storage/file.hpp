@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/braces.hpp>
@@ -9,14 +11,11 @@
 #include <penstock/storage/detail/mapping.hpp>
 #include <penstock/storage/detail/paths.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +23,10 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+class uring_reads;
+}
 
 /// How `file` reads.
 enum class file_access : std::uint8_t {
@@ -75,15 +78,15 @@ class file {
     std::atomic<std::uint32_t> next_look{8};
   };
   struct state {
-    state(std::shared_ptr<const shared_names> given, const file_options& options);
+    state(shared<const shared_names> given, const file_options& options);
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state();
 
-    std::shared_ptr<const shared_names> names;
+    shared<const shared_names> names;
     file_access access;
     detail::files::descriptor_cache open_files;
-    std::unique_ptr<choice[]> choices;
+    detail::fixed_array<choice> choices;
     std::atomic<std::size_t> mappings{0};
     std::uint64_t page;
   };
@@ -135,26 +138,9 @@ class file {
       }
     }
 
-    /// Reads in the order given, in this thread; requests that continue each other are one system call.
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t first = 0; first < requests.size();) {
-        std::size_t last = first + 1;
-        std::uint64_t end = requests[first].offset + requests[first].into.size();
-        while (last < requests.size() && last - first < most_parts &&
-               requests[last].object == requests[first].object && requests[last].offset == end) {
-          end += requests[last++].into.size();
-        }
-        if (last - first == 1 || !read_together(requests.subspan(first, last - first))) {
-          for (std::size_t i = first; i < last; ++i) read_alone(requests[i], i, done);
-        } else {
-          for (std::size_t i = first; i < last; ++i) done(i, std::exception_ptr{});
-        }
-        first = last;
-      }
-    }
-
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+    /// Whether a file is in memory, and mapped; looks now and then, as `read` does.
+    [[nodiscard]] bool warm(object_id id) const;
 
     /// How many descriptors are open at the moment, and how many may be.
     [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
@@ -162,12 +148,12 @@ class file {
 
    private:
     friend file;
+    friend class detail::uring_reads;  // which reads the same files without waiting
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
-    static constexpr std::size_t most_parts = 64;
     static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
     static constexpr std::uint64_t smallest = 1_MiB;
 
-    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+    explicit session(shared<state> made) : state_(std::move(made)) {}
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
@@ -205,22 +191,8 @@ class file {
     void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
     /// What one system call brought; throws at the end of the file and for failures other than EINTR.
     std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
-    /// False where it did not work out; the requests are then read one by one, so that each gets its own
-    /// error.
-    [[nodiscard]] bool read_together(std::span<const read_request> requests) const;
 
-    template <class Done>
-    void read_alone(const read_request& request, std::size_t place, Done& done) const {
-      std::exception_ptr failed;
-      try {
-        read(request.object, request.offset, request.into);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      done(place, failed);
-    }
-
-    std::shared_ptr<state> state_;
+    shared<state> state_;
   };
 
   explicit file(std::string_view pattern, file_options options = {});
@@ -233,7 +205,7 @@ class file {
   [[nodiscard]] std::string describe() const;
 
  private:
-  std::shared_ptr<const shared_names> names_;
+  shared<const shared_names> names_;
   file_options options_;
 };
 

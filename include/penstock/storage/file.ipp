@@ -8,7 +8,6 @@
 #include <penstock/storage/detail/residence.hpp>
 
 #include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +16,11 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE file::state::state(std::shared_ptr<const shared_names> given, const file_options& options)
+PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
     : names(std::move(given)),
       access(options.access),
       open_files(names->names, options.descriptors),
-      choices(std::make_unique<choice[]>(names->names.size())),
+      choices(names->names.size()),
       page(mapping::page()) {}
 PENSTOCK_INLINE file::state::~state() {
   for (std::size_t i = 0; i < names->names.size(); ++i)
@@ -51,6 +50,12 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
                                 static_cast<off_t>(offset + done));
     done += advance(id, got, offset, into.size());
   }
+}
+
+PENSTOCK_INLINE bool file::session::warm(object_id id) const {
+  if (state_->access == file_access::read || shows(id)) return shows(id);
+  think_again(id, state_->open_files.use(id).get());
+  return shows(id);
 }
 
 PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
@@ -115,26 +120,6 @@ PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t 
   if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
   detail::files::check_range(offset, wanted, size(id), path(id));
   throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
-}
-
-PENSTOCK_INLINE bool file::session::read_together(std::span<const read_request> requests) const {
-  if (shows(requests.front().object)) return false;
-  std::array<iovec, most_parts> parts;
-  std::uint64_t size = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    parts[i] = {requests[i].into.data(), requests[i].into.size()};
-    size += requests[i].into.size();
-  }
-  if (size > most_at_once) return false;
-  try {
-    const auto opened = state_->open_files.use(requests.front().object);
-    check_offset(requests.front().object, requests.front().offset, size);
-    const ssize_t got = ::preadv(opened.get(), parts.data(), static_cast<int>(requests.size()),
-                                 static_cast<off_t>(requests.front().offset));
-    return got >= 0 && static_cast<std::uint64_t>(got) == size;
-  } catch (...) {
-    return false;
-  }
 }
 
 PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)

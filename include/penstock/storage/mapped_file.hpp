@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -65,7 +65,7 @@ class mapped_file {
     ~state();
     std::shared_ptr<const shared_names> names;
     mapped_file_options options;
-    std::unique_ptr<std::atomic<const mapping*>[]> mapped;
+    detail::fixed_array<std::atomic<const mapping*>> mapped;
   };
 
  public:
@@ -98,18 +98,6 @@ class mapped_file {
       if (known == nullptr) return;
       known->check_lost(path(id));
       if (state_->options.checked) check_signature(*known, path(id), 0);
-    }
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        std::exception_ptr failed;
-        try {
-          read(requests[i].object, requests[i].offset, requests[i].into);
-        } catch (...) {
-          failed = std::current_exception();
-        }
-        done(i, failed);
-      }
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 

@@ -14,9 +14,7 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
                                           mapped_file_options chosen)
-    : names(std::move(given)),
-      options(chosen),
-      mapped(std::make_unique<std::atomic<const mapping*>[]>(names->names.size())) {}
+    : names(std::move(given)), options(chosen), mapped(names->names.size()) {}
 PENSTOCK_INLINE mapped_file::state::~state() {
   for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
 }

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,18 +49,6 @@ class memory_files {
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-    }
-    template <class Done>
-    void read_many(std::span<const read_request> requests, Done&& done) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        std::exception_ptr failure;
-        try {
-          read(requests[i].object, requests[i].offset, requests[i].into);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        done(i, failure);
-      }
     }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 

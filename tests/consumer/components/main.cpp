@@ -53,6 +53,9 @@
 #ifdef CONSUMER_LOCKFREE
 #include <penstock/run/lockfree.hpp>
 #endif
+#ifdef CONSUMER_URING
+#include <penstock/storage/uring_file.hpp>
+#endif
 
 #include <cstddef>
 #include <iostream>
@@ -136,6 +139,9 @@ int main() {
 #endif
 #ifdef CONSUMER_MPI
   refuses("mpi", [](ps::bytes_view) { ps::mpi::barrier(MPI_COMM_WORLD); });  // it was not initialised
+#endif
+#ifdef CONSUMER_URING
+  refuses("uring", [](ps::bytes_view) { (void)ps::uring_file({"/no such file"}).connect().size(0); });
 #endif
   return faults;
 }

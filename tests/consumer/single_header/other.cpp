@@ -40,6 +40,9 @@
 #ifdef CONSUMER_HAS_MPI
 #include <penstock/penstock_mpi.hpp>
 #endif
+#ifdef CONSUMER_HAS_URING
+#include <penstock/penstock_uring.hpp>
+#endif
 #ifdef CONSUMER_HAS_LOCKFREE
 #include <penstock/penstock_lockfree.hpp>
 #endif

@@ -99,6 +99,27 @@ TEST_CASE("order/mosaic: shuffles are those of Streaming") {
         numbers{5, 8, 9, 7, 6, 16, 10, 11, 15, 12, 14, 13, 17, 22, 20, 21, 19, 18, 23, 3, 4, 1, 2, 0});
 }
 
+TEST_CASE("order/mosaic: blocks of one sample strew nothing, as in Streaming") {
+  const auto in = shards_of({5, 7, 4, 8});
+  const auto of = [&](ps::mosaic_algorithm algo) {
+    const auto made = ps::mosaic({.num_canonical_nodes = 2,
+                                  .physical_nodes = 2,
+                                  .ranks_per_node = 1,
+                                  .shuffle = true,
+                                  .shuffle_algo = algo,
+                                  .shuffle_block_size = 1})
+                          .make(in);
+    numbers all;
+    for (const numbers& rank : mosaic_ranks_of(made, 1)) all.insert(all.end(), rank.begin(), rank.end());
+    return all;
+  };
+  // computed with version 0.13 of mosaicml-streaming
+  CHECK(of(ps::mosaic_algorithm::py1e) ==
+        numbers{5, 8, 9, 7, 6, 10, 11, 16, 15, 12, 14, 13, 21, 22, 19, 20, 18, 17, 23, 1, 4, 0, 2, 3});
+  CHECK(of(ps::mosaic_algorithm::py1s) ==
+        numbers{5, 8, 9, 7, 6, 10, 11, 16, 15, 12, 14, 13, 23, 20, 17, 18, 22, 21, 19, 4, 1, 3, 2, 0});
+}
+
 TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards and few samples too") {
   ps::rng random(6, 0, 0);
   for (int round = 0; round < 300; ++round) {
@@ -196,8 +217,14 @@ TEST_CASE("order/mosaic: arguments that cannot be are errors that say what to wr
              contains("physical_nodes * ranks_per_node"));
   CHECK_THAT(wrong({.num_canonical_nodes = 2, .physical_nodes = 3, .ranks_per_node = 1}),
              contains("neither of 2 canonical and 3 physical nodes"));
-  CHECK_THAT(wrong({.num_canonical_nodes = 1, .ranks_per_node = 1, .shuffle_block_size = 1}),
-             contains("shuffle_block_size 1"));
+  CHECK_THAT(wrong({.num_canonical_nodes = 1, .ranks_per_node = 1, .shuffle_block_size = (1ull << 32) + 1}),
+             contains("shuffle_block_size 4294967297 is not in [1, 2^32]"));
+  CHECK_THAT(wrong({.num_canonical_nodes = 1,
+                    .ranks_per_node = 1,
+                    .shuffle = true,
+                    .shuffle_algo = ps::mosaic_algorithm::py1br,
+                    .shuffle_block_size = 1}),
+             contains("py1br has no blocks of shuffle_block_size 1"));
   CHECK_THAT(wrong({.num_canonical_nodes = 8, .ranks_per_node = 1, .shuffle = true}, 5), contains("py1e"));
   CHECK_THAT(wrong({.num_canonical_nodes = 2, .physical_nodes = 16, .ranks_per_node = 1}, 5),
              contains("too few"));
@@ -280,7 +307,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                         .shuffle = random.chance(0.85),
                         .shuffle_algo = mosaic_algorithms[random.below(5)],
                         .shuffle_seed = random.chance(0.5) ? 9176 : random() >> 20,
-                        .shuffle_block_size = 2 + random.below(100)},
+                        .shuffle_block_size = 1 + random.below(random.chance(0.1) ? 2 : 100)},
                   .sizes = numbers(static_cast<std::size_t>(1 + random.below(20))),
                   .epoch = random.below(20),
                   .batch = 1 + random.below(9),

@@ -262,7 +262,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                         .shuffle = random.chance(0.7),
                         .shuffle_algo = algorithms[random.below(5)],
                         .shuffle_seed = random.chance(0.5) ? 9176 : random() >> 20,
-                        .shuffle_block_size = 2 + random.below(100),
+                        .shuffle_block_size = 1 + random.below(random.chance(0.1) ? 2 : 100),
                         .epoch = random.below(20)},
                   .sampling = {.epoch_size = random.chance(0.5) ? 1 + random.below(400) : 0,
                                .method = random.chance(0.7) ? ps::mosaic_sampling_method::balanced

@@ -85,7 +85,7 @@ TEST_CASE("run/bad_entry: every line that a run writes is read") {
     const auto made = ps::bad_entry_from(line);
     REQUIRE(made);
     CHECK(ps::bad_entry_from(line + " ") == made);
-    CHECK(ps::json_quoted(made->reason).find("number ") == 1);
+    CHECK(ps::detail::json_quoted(made->reason).find("number ") == 1);
     for (std::size_t cut = 0; cut < line.size(); ++cut)
       CHECK(ps::bad_entry_from(std::string_view(line).substr(0, cut)) == std::nullopt);
   }

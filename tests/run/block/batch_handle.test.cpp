@@ -5,16 +5,25 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/prefetch.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -66,4 +75,67 @@ TEST_CASE("run/batch_handle: positions, keys, epoch and step") {
         CHECK(keys[i] == std::to_string(b.values()[i]));
       }
     }
+}
+
+TEST_CASE("run/batch_handle: a batch of a record is taken apart in the order of its fields") {
+  using sample = ps::record<ps::field<"pair", std::array<float, 2>>, ps::field<"label", int>>;
+  const auto plan = ps::generated(8,
+                                  [](std::uint64_t i) {
+                                    const auto x = static_cast<float>(i);
+                                    return sample(std::array<float, 2>{x, -x}, static_cast<int>(i));
+                                  }) |
+                    ps::batch(4);
+  using batch = decltype(plan.open())::value_type;
+  STATIC_REQUIRE(std::tuple_size_v<batch> == 2);
+  STATIC_REQUIRE(std::is_same_v<std::tuple_element_t<0, batch>, ps::tensor_view<float>>);
+  STATIC_REQUIRE(std::is_same_v<std::tuple_element_t<1, batch>, std::span<int>>);
+  STATIC_REQUIRE(std::is_same_v<std::tuple_element_t<0, const batch>, ps::tensor_view<const float>>);
+  int sum = 0;
+  for (auto& [pairs, labels] : plan)
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      CHECK(pairs(i, 1) == -pairs(i, 0));
+      CHECK(static_cast<int>(pairs[i][0]) == labels[i]);
+      sum += labels[i];
+    }
+  CHECK(sum == 28);
+  auto run = plan.open();
+  auto next = run.next();
+  auto& [pairs, labels] = *next;
+  pairs(1, 0) = 50;
+  labels[2] = 70;
+  const auto& reads = *next;
+  const auto& [same, numbers] = reads;
+  STATIC_REQUIRE(std::is_same_v<decltype(numbers), std::span<const int>>);
+  CHECK(same(1, 0) == 50);
+  CHECK(numbers[2] == 70);
+}
+
+TEST_CASE("run/batch_handle: the views of a batch that is not const may write") {
+  auto run = (ps::from(first_ints(20)) | ps::batch(5)).open();
+  auto batch = run.next();
+  REQUIRE(batch);
+  for (int& x : *batch) x += 100;
+  STATIC_REQUIRE(std::is_same_v<decltype(batch->values()), std::span<int>>);
+  STATIC_REQUIRE(std::is_same_v<decltype(std::as_const(*batch).values()), std::span<const int>>);
+  CHECK(std::as_const(*batch).values()[4] == 104);
+  CHECK(*std::as_const(*batch).begin() == 100);
+
+  const std::vector<std::string> texts{"a", "", "bcd"};
+  for (auto& b : ps::from(texts) | ps::batch(3, ps::ragged)) {
+    for (const std::span<char> text : b)
+      for (char& c : text) c = static_cast<char>(c - 'a' + 'A');
+    const ps::ragged_view<char> reads = b.values();
+    CHECK(std::string(reads.values().begin(), reads.values().end()) == "ABCD");
+    CHECK(std::as_const(b).values()[2].size() == 3);
+  }
+}
+
+TEST_CASE("run/batch_handle: columns that map_batch made can be written as others") {
+  auto plan = ps::from(first_ints(6)) | ps::batch(3) | ps::map_batch([](auto& b) {
+                return std::vector<double>(b.values().begin(), b.values().end());
+              });
+  for (auto& b : plan) {
+    b.values()[0] += 0.5;
+    CHECK(std::as_const(b).values()[0] == static_cast<double>(3 * b.step()) + 0.5);
+  }
 }

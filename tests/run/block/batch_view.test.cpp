@@ -5,8 +5,22 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <ranges>
+#include <type_traits>
+
 namespace ps = penstock;
 using namespace penstock_test;
+
+static_assert(std::ranges::random_access_range<ps::ragged_view<int>> &&
+                  std::ranges::borrowed_range<ps::ragged_view<int>> &&
+                  std::ranges::view<ps::ragged_view<int>> &&
+                  std::ranges::random_access_range<ps::padded_view<int>> &&
+                  std::ranges::borrowed_range<ps::padded_view<int>> &&
+                  std::ranges::view<ps::padded_view<int>>,
+              "what a batch shows of uneven values is a range");
+static_assert(std::is_convertible_v<ps::basic_ragged_view<int>, ps::ragged_view<int>> &&
+                  std::is_convertible_v<ps::basic_padded_view<int>, ps::padded_view<int>>,
+              "a function that reads takes the view of a batch that can be written");
 
 TEST_CASE("run/batch_view: ragged values by sample") {
   const int values[] = {1, 2, 3, 4};

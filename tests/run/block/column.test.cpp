@@ -3,6 +3,9 @@
 #include <penstock/run/block/column.hpp>
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/destination.hpp>
+#include <penstock/core/strided_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/host.hpp>
 
 #include "support/catch.hpp"
@@ -10,6 +13,7 @@
 #include "support/deadline.hpp"
 
 #include <array>
+#include <cstddef>
 #include <vector>
 
 namespace ps = penstock;
@@ -23,6 +27,22 @@ using stacked = ps::flexible_column<int, ps::stack_policy>;
 struct fixture {
   session device;
   ps::memory_account account;
+};
+
+/// A device that reads memory of the host by itself.
+struct pinning : session {
+  static constexpr ps::memory_space space = ps::memory_space::pinned;
+};
+/// Keeps where it was to be written.
+struct asking {
+  using unfinished = void;
+  using value_type = int;
+  ps::destination<int>* told;
+  [[nodiscard]] ps::extents shape() const { return ps::extents(2, 3); }
+  void write_to(const ps::destination<int>& into) const { *told = into; }
+};
+struct asking_always : asking {
+  static constexpr ps::extents static_shape{2, 3};
 };
 
 }  // namespace
@@ -109,4 +129,118 @@ TEST_CASE("run/column: rows are moved between blocks, in place or aside") {
   list.finish(0, 2, 2);
   CHECK(list.view(0, 2)[0][0] == 7);
   CHECK(list.view(0, 2)[1].empty());
+}
+
+TEST_CASE("run/column: an expression is told where it is written, and whose memory that is") {
+  pinning device;
+  ps::memory_account account;
+  ps::destination<int> told;
+  const auto check = [&](auto column, const auto& value, const ps::element_strides& strides, bool knows) {
+    column.begin(2);
+    column.write(1, value);
+    CHECK(told.shape() == ps::extents(2, 3));
+    CHECK(told.strides() == strides);
+    CHECK(told.space() == (knows ? ps::memory_space::pinned : ps::memory_space::host));
+    column.blank(0);
+    column.finish(0, 2, 2, true);
+    CHECK(column.view(0, 2).shape().drop_front().elements() == 6);
+    column.expect(ps::extents(2, 3));
+    column.begin(2);
+    column.write(1, value);
+    CHECK(told.space() == ps::memory_space::pinned);
+    CHECK(told.strides() == strides);
+    CHECK(reinterpret_cast<const std::byte*>(told.data()) - column.bytes(0, 2).data() ==
+          static_cast<std::ptrdiff_t>(column.bytes(0, 2).size() / 2));
+  };
+  using channels = ps::channels_first_policy;
+  using rows = ps::pitched_policy<32>;
+  const asking some{&told};
+  const asking_always fixed{{&told}};
+  check(ps::flexible_column<int, ps::stack_policy>(device, account), some, {3, 1}, false);
+  check(ps::flexible_column<int, rows>(device, account), some, {8, 1}, false);
+  check(ps::fixed_column<asking_always>(device, account), fixed, {3, 1}, true);
+  check(ps::fixed_column<asking_always, rows>(device, account), fixed, {8, 1}, true);
+  ps::flexible_column<int, channels> refuses(device, account);
+  refuses.begin(1);
+  CHECK_THAT(error_of([&] { refuses.write(0, some); }), contains("channels_first takes"));
+}
+
+TEST_CASE("run/column: blocks of several batches, rows that move, and batches without samples have strides") {
+  fixture f;
+  using list = std::array<short, 3>;
+  ps::fixed_column<list, ps::pitched_policy<16>> lists(f.device, f.account), other(f.device, f.account);
+  lists.begin(4);
+  for (std::size_t i = 0; i < 4; ++i) lists.write(i, list{static_cast<short>(i), 1, 2});
+  CHECK(lists.view(2, 2)(1, 0) == 3);
+  CHECK(lists.view(2, 2).strides() == ps::element_strides{8, 1});
+  CHECK(lists.bytes(2, 2).size() == 32);
+  other.begin(1);
+  other.grow(2, 0);
+  other.copy(0, lists, 1, 2);
+  CHECK(other.view(0, 2)(1, 0) == 2);
+  lists.finish(2, 2, 1);
+  CHECK(lists.view(2, 2)(1, 1) == 0);
+  ps::flexible_column<int, ps::pitched_policy<16>> none(f.device, f.account);
+  none.begin(2);
+  none.finish(0, 2, 0);
+  CHECK(none.view(0, 2).shape() == ps::extents(2, 0));
+  CHECK(none.bytes(0, 2).empty());
+  ps::flexible_column<int, ps::channels_first_policy> holes(f.device, f.account);
+  holes.begin(2);
+  holes.blank(0);
+  holes.blank(1);
+  holes.finish(0, 2, 2, true);
+  CHECK(holes.view(0, 2).shape() == ps::extents(2, 0));
+}
+
+TEST_CASE("run/column: a round without values has the shape of those before it") {
+  fixture f;
+  stacked column(f.device, f.account);
+  column.expect(ps::extents(7));
+  column.begin(2);
+  column.finish(0, 2, 0);
+  column.settle(2, ps::extents(2, 3));
+  CHECK(column.view(0, 2).shape() == ps::extents(2, 2, 3));
+  CHECK(column.view(0, 2)[1].data()[5] == 0);
+  CHECK(column.bytes(0, 2).size() == 48);
+  column.begin(1);
+  column.write(0, std::vector<int>(4, 1));
+  column.finish(0, 1, 1);
+  column.settle(1, ps::extents(2, 3));  // it has its own
+  CHECK(column.known_shape() == ps::extents(4));
+  column.begin(2);
+  column.finish(0, 2, 0);
+  column.settle(2, {});
+  CHECK(column.view(0, 2).shape() == ps::extents(2, 0));
+  CHECK(column.bytes(0, 2).empty());
+  ps::flexible_column<int, ps::pad_policy> padded(f.device, f.account);
+  padded.begin(2);
+  padded.finish(0, 2, 0);
+  padded.settle(2, ps::extents(5, 3));
+  CHECK(padded.view(0, 2).shape() == ps::extents(2, 0, 3));
+  CHECK(padded.view(0, 2)[1].empty());
+  CHECK(padded.view(0, 2).mask().shape() == ps::extents(2, 0));
+}
+
+TEST_CASE("run/column: arranged rows are moved between blocks, in place or aside") {
+  fixture f;
+  using pitched = ps::flexible_column<int, ps::pitched_policy<16>>;
+  for (const bool source_knows : {false, true})
+    for (const bool target_knows : {false, true}) {
+      pitched source(f.device, f.account), target(f.device, f.account);
+      const ps::extents shape(2, 3);
+      if (source_knows) source.expect(shape);
+      if (target_knows) target.expect(shape);
+      const int values[] = {1, 2, 3, 4, 5, 6};
+      source.begin(2);
+      source.write(0, ps::tensor_view<const int>(values, shape));
+      source.write(1, ps::tensor_view<const int>(values, shape));
+      target.begin(1);
+      target.copy(0, source, 1, 1);
+      target.finish(0, 1, 1);
+      CHECK(target.view(0, 1).shape() == ps::extents(1, 2, 3));
+      CHECK(target.view(0, 1).row_pitch() == 16);
+      CHECK(target.view(0, 1)(0, 1, 2) == 6);
+      CHECK(target.bytes(0, 1)[12] == std::byte{0});
+    }
 }

@@ -20,8 +20,7 @@ struct shorts : ps::flexible_values {
       : ps::flexible_values(session, account, how, 2) {}
   void write(std::size_t slot, const std::vector<std::int16_t>& values) {
     const ps::extents given(values.size());
-    std::byte* const into =
-        knows_shape() && given == shape() ? in_place(slot) : put_aside(slot, values.size(), given);
+    std::byte* const into = knows_shape() && given == shape() ? in_place(slot) : put_aside(slot, given);
     std::memcpy(into, values.data(), values.size() * 2);
   }
   [[nodiscard]] std::vector<std::int16_t> all(std::size_t slots) const {

@@ -2,6 +2,7 @@
 
 #include <penstock/run/block/slot_memory.hpp>
 
+#include <penstock/core/destination.hpp>
 #include <penstock/device/host.hpp>
 
 #include "support/catch.hpp"
@@ -12,6 +13,27 @@
 
 namespace ps = penstock;
 using namespace penstock_test;
+
+namespace {
+
+/// A device that reads memory of the host by itself.
+struct pinning : ps::host::session {
+  static constexpr ps::memory_space space = ps::memory_space::pinned;
+};
+
+}  // namespace
+
+TEST_CASE("run/slot_memory: a device says whose memory it gives; without a word it is the host's") {
+  ps::host::session host;
+  pinning device;
+  ps::memory_account account;
+  CHECK(ps::slot_memory(host, account).space() == ps::memory_space::host);
+  ps::slot_memory pinned(device, account), other;
+  CHECK(pinned.space() == ps::memory_space::pinned);
+  other = std::move(pinned);
+  CHECK(other.space() == ps::memory_space::pinned);
+  CHECK(ps::slot_memory(std::move(other)).space() == ps::memory_space::pinned);
+}
 
 TEST_CASE("run/slot_memory: grows, keeps what it is told to keep, and is accounted for") {
   ps::host::session session;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/run/block/whole.hpp>
 
+#include <penstock/core/strided_view.hpp>
+
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
 
@@ -180,4 +182,22 @@ TEST_CASE("core/whole: what is whole can be handed on") {
   ps::make_whole(ps::bytes_of("flow"), bytes);
   ps::make_whole(std::move(bytes), taken);
   CHECK(ps::text_of(taken) == "flow");
+}
+
+TEST_CASE("run/whole: a view with strides becomes an array without gaps") {
+  STATIC_REQUIRE(std::is_same_v<ps::whole<ps::strided_view<const int>>, ps::whole_tensor<int>>);
+  const int memory[] = {1, 2, -1, 3, 4, -1};
+  ps::whole_tensor<int> into;
+  ps::make_whole(ps::strided_view<const int>(memory, ps::extents(2, 2), {3, 1}), into);
+  CHECK(into.shape() == ps::extents(2, 2));
+  CHECK(std::vector<int>(into.values().begin(), into.values().end()) == std::vector<int>{1, 2, 3, 4});
+}
+
+TEST_CASE("run/whole: bools are an array of bools, which can be copied") {
+  const bool memory[] = {true, false, true};
+  ps::whole_tensor<bool> into;
+  ps::make_whole(ps::tensor_view<const bool>(memory, ps::extents(3)), into);
+  const ps::whole_tensor<bool> copy = into;
+  const std::span<const bool> values = copy.values();
+  CHECK(std::vector<bool>(values.begin(), values.end()) == std::vector<bool>{true, false, true});
 }

@@ -19,7 +19,10 @@ namespace {
 
 /// Writes down what a ring asks for.
 struct listener : ps::ring_work {
+  ps::live_limits all{1, 1, 1, 0};
   listener() {
+    limits = &all;
+    number = 0;
     on_grain = [](ps::ring_work& w, std::uint64_t s, std::uint64_t grain) noexcept {
       static_cast<listener&>(w).grains.emplace_back(s, grain);
     };

@@ -74,6 +74,7 @@ void fork_in_the_middle(const Plan& plan) {
           if (!refuses([&] { (void)run->epoch(1); })) return 2;
           if (!refuses([&] { (void)run->epochs(3); })) return 3;
           if (!refuses([&] { (void)run->begin(); })) return 4;
+          if (!refuses([&] { run->adjust({.ahead = 0}); })) return 6;
           if (run->counters().batches != 1 || run->state().epoch != 0) return 5;
           run->request_stop();
           run.reset();

@@ -99,7 +99,7 @@ class hinted_source {
   [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
   [[nodiscard]] std::string describe() const { return "hinted"; }
   [[nodiscard]] std::uint64_t fingerprint() const { return 1; }
-  [[nodiscard]] reader open() const { return {}; }
+  [[nodiscard]] reader connect() const { return {}; }
 };
 
 constexpr auto words = [](std::uint64_t i) { return std::array<std::uint64_t, 2>{i, i}; };
@@ -135,8 +135,9 @@ TEST_CASE("run/observers: bytes that are asked for ahead have a thread of their 
   const penstock_test::deadline guard("asks ahead");
   for (const unsigned workers : {0u, 2u}) {
     const witness seen;
-    for (auto&& b : ps::plan(hinted_source()) | ps::map(words) | ps::prefetch(100) | ps::batch(4) |
-                        ps::workers(workers) | seen)
+    for (auto&& b : (ps::plan(hinted_source()) | ps::map(words) | ps::prefetch(100) | ps::batch(4) |
+                     ps::workers(workers) | seen)
+                        .epoch(0))
       CHECK(b.size() == 4);
     CHECK(seen.seen().what.asks_ahead == (workers != 0));
     std::uint64_t asked = 0;

@@ -9,8 +9,11 @@
 
 #include "support/catch.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace ps = penstock;
@@ -42,6 +45,21 @@ ps::feed batches_of(std::uint64_t size) {
   return ps::feed(facts);
 }
 
+/// A cut into steps of 4 that takes as long as `go` is false, and can be stopped.
+struct slow_cut {
+  ps::cut steps;
+  std::atomic<bool>* go;
+  std::atomic<int>* begun;
+
+  [[nodiscard]] ps::cut bind(std::uint64_t, const std::atomic<bool>* stop = nullptr) const {
+    for (++*begun; !*go; std::this_thread::yield())
+      if (stop != nullptr && *stop) throw ps::pass_stopped{};
+    return steps;
+  }
+  [[nodiscard]] slow_cut on(std::uint64_t, std::uint64_t) const { return *this; }
+  [[nodiscard]] std::uint64_t usual() const { return 4; }
+};
+
 std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
   std::vector<std::uint64_t> all;
   for (std::uint64_t i = 0; i < end; ++i) all.push_back(i);
@@ -60,7 +78,8 @@ TEST_CASE(
   ahead.limit(2);  // nothing to limit yet
   ps::feed from = batches_of(20);
   from.limit(2);
-  ahead.start(from, reader.hints(), nobody, 8, false);
+  const ps::live_limits limits(0, 1, 1, 8);
+  ahead.start(from, reader.hints(), nobody, limits, false, {});
   ahead.opened(16);
   CHECK(reader.asked == numbers_below(24));
   ahead.restart(from);
@@ -83,7 +102,8 @@ TEST_CASE(
   reader.size = 20;
   reader.throws = true;
   ps::read_ahead ahead;
-  ahead.start(batches_of(20), reader.hints(), nobody, 8, false);
+  const ps::live_limits limits(0, 1, 1, 8);
+  ahead.start(batches_of(20), reader.hints(), nobody, limits, false, {});
   ahead.opened(8);
   reader.throws = false;
   ahead.opened(4);
@@ -95,10 +115,95 @@ TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whate
   for (int round = 0; round < 30; ++round) {
     listener reader;
     reader.size = 2000;
+    const ps::live_limits limits(1, 1, 1, 1000);
     ps::read_ahead ahead;
-    ahead.start(batches_of(2000), reader.hints(), nobody, 1000, true);
+    ahead.start(batches_of(2000), reader.hints(), nobody, limits, true, {});
     for (int i = 0; i < round; ++i) ahead.opened(4);
     ahead.stop();
     for (std::size_t i = 0; i < reader.asked.size(); ++i) REQUIRE(reader.asked[i] == i);
   }
+}
+
+TEST_CASE("run/read_ahead: beginning again does not wait until everything was asked for") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(1, 1, 1, 4000);
+  std::atomic<int> asked{0};
+  const auto list = [](void* self, const ps::placement&, ps::range_list&) {
+    ++*static_cast<std::atomic<int>*>(self);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  ps::read_ahead ahead;
+  ahead.start(batches_of(8000), {&asked, nullptr, list}, nobody, limits, true, {1 << 20, 8192});
+  ahead.opened(4);
+  for (int round = 0; round < 3; ++round) {
+    while (asked == 0) std::this_thread::yield();
+    ahead.restart(batches_of(8000));  // and it is asked at once
+    CHECK(asked.exchange(0) < 500);
+  }
+}
+
+TEST_CASE("run/read_ahead: memory that the machine does not give is one sentence") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(1, 1, 1, 8);
+  int asked = 0;
+  const auto list = [](void*, const ps::placement&, ps::range_list&) {};
+  ps::read_ahead ahead;
+  CHECK_THROWS_WITH(ahead.start(batches_of(20), {&asked, nullptr, list}, nobody, limits, true,
+                                {std::uint64_t{1} << 62, 64}),
+                    Catch::Contains("does not give 4611686018427387904 bytes") &&
+                        Catch::Contains("prefetch(64_MiB)") && Catch::Contains("prefetch(0)"));
+  CHECK(ahead.store() == nullptr);
+}
+
+TEST_CASE("run/read_ahead: nobody waits while the next epoch is cut, and a stop or a restart ends that") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(1, 1, 1, 8);
+  for (const bool stops : {true, false}) {
+    std::atomic<bool> go{false}, stop{false};
+    std::atomic<int> begun{0};
+    ps::feed_facts facts;
+    facts.mine = {.size = 20, .global = 4};
+    facts.uneven = ps::any_step_cut(slow_cut{facts.mine, &go, &begun});
+    ps::feed from(facts);
+    from.stop_at(stop);
+    from.limit(2);
+    listener reader;
+    reader.size = 20;
+    ps::read_ahead ahead;
+    ahead.start(from, reader.hints(), nobody, limits, true, {});
+    while (begun == 0) std::this_thread::yield();
+    ahead.opened(4);  // returns, and so do the others
+    ahead.limit(1);
+    ahead.look_again();
+    ahead.restart(from);
+    ahead.opened(16);
+    (stops ? stop : go) = true;
+    if (!stops)
+      for (std::size_t asked = 0; asked < 24; std::this_thread::yield()) {
+        const std::lock_guard guard(reader.lock);
+        asked = reader.asked.size();
+      }
+    ahead.stop();
+    CHECK(reader.asked == numbers_below(stops ? 0 : 24));
+  }
+}
+
+TEST_CASE("run/read_ahead: a limit that moves; at 0 nothing is asked, and later only what still comes") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  ps::live_limits limits(0, 1, 1, 8);
+  listener reader;
+  reader.size = 2000;
+  ps::read_ahead ahead;
+  ahead.start(batches_of(2000), reader.hints(), nobody, limits, false, {});
+  ahead.opened(4);
+  CHECK(reader.asked == numbers_below(12));
+  limits.adjust({.ahead = 0});
+  ahead.look_again();
+  ahead.opened(96);
+  CHECK(reader.asked == numbers_below(12));
+  limits.adjust({.ahead = 4});
+  ahead.look_again();
+  ahead.opened(0);
+  CHECK(reader.asked.size() == 16);
+  CHECK(reader.asked.back() == 103);
 }

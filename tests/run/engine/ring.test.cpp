@@ -27,6 +27,7 @@ struct adding {
   }
   void finish(std::uint64_t s) noexcept { blocks[s % blocks.size()].back() = s; }
   void waiting(bool) noexcept {}
+  void rest() noexcept {}
 };
 
 void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,

@@ -11,6 +11,7 @@
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/memory_files.hpp>
 
@@ -126,6 +127,9 @@ TEST_CASE("run/sizes: the bytes of a slot are those that are written there, of a
   CHECK(ps::detail::slot_bytes_of<std::vector<float>> == 0);
   CHECK(ps::size_facts_of(images_of_numbers).slot_bytes == lazy_image::bytes);
   CHECK(ps::size_facts_of(images_of_numbers).batch_size == 16);
+  const auto rows = ps::generated(10, [](std::uint64_t) { return std::array<std::uint16_t, 3>{}; });
+  CHECK(ps::size_facts_of(rows | ps::batch(4)).slot_bytes == 6);
+  CHECK(ps::size_facts_of(rows | ps::batch(4, ps::pitched<4096>)).slot_bytes == 4096);
 }
 
 TEST_CASE("run/sizes: small batches of numbers share a block, unless a depth or a device counts batches") {
@@ -135,6 +139,9 @@ TEST_CASE("run/sizes: small batches of numbers share a block, unless a depth or 
   CHECK(sizes_of(numbers, on(1, 3)).batches_per_block(16) == 1);
   CHECK(sizes_of(numbers, on(1), {.copies = true}).batches_per_block(16) == 1);
   CHECK(sizes_of(words, on(1)).batches_per_block(16) == 1);
+  const auto mapped = numbers | ps::map_batch([](auto&) {});
+  CHECK(ps::size_facts_of(mapped).maps_batches);
+  CHECK(sizes_of(mapped, on(1)).batches_per_block(16) == 1);
 }
 
 TEST_CASE("run/sizes: a grain is some 32 KB, never more than the block, at least one slot") {

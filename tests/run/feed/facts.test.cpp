@@ -9,6 +9,7 @@
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
@@ -16,6 +17,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <cstdint>
 #include <list>
 
 namespace ps = penstock;
@@ -76,4 +78,19 @@ TEST_CASE("run/feed_facts: of a forward source nothing is known") {
   CHECK(forward.by_sample);
   CHECK_FALSE(forward.has_buffer);
   CHECK(forward.mine.size == 0);
+}
+
+TEST_CASE("run/feed_facts: behind batch_by there is a cut of its own") {
+  const auto cost = [](std::uint64_t) { return 2u; };
+  const auto facts =
+      facts_of(ps::from(first_ints(50)) | ps::take(41) | ps::shard(1, 3) | ps::batch_by(cost, 8));
+  REQUIRE(facts.uneven.any());
+  CHECK_FALSE(facts.by_sample);
+  CHECK(facts.mine.size == 41);
+  CHECK(facts.mine.world == 3);
+  CHECK(facts.mine.rank == 1);
+  CHECK(facts.uneven.usual() == 4);
+  CHECK(facts.uneven.bind(0).steps() == 4);
+  CHECK(facts.uneven.bind(0).at(0).base() == 4);
+  CHECK_FALSE(facts_of(ps::from(first_ints(50)) | ps::batch(4)).uneven.any());
 }

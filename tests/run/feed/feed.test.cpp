@@ -11,6 +11,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/memory.hpp>
@@ -206,4 +207,80 @@ TEST_CASE("run/feed: random compositions") {
         break;
     }
   }
+}
+
+namespace {
+
+/// The facts of a cut by cost on one of two ranks: sample i of 60 costs 1 + i % 4, a batch 6 at most.
+ps::feed_facts uneven_facts(std::uint64_t most = 6) {
+  const auto cost = [](std::uint64_t i) -> std::uint64_t { return 1 + i % 4; };
+  const auto plan = ps::generated(60, identity) | ps::shuffle(3) | ps::shard(1, 2) |
+                    ps::batch_by(cost, most, ps::tail::drop);
+  return ps::make_feed_facts(plan, ps::make_sample_orders(plan));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "run/feed: where batches have no fixed number of samples, copies agree, also over the end of epochs") {
+  const ps::feed_facts facts = uneven_facts();
+  ps::feed leading(facts), trailing = leading;
+  leading.limit(3);
+  std::vector<std::uint64_t> steps(3, 0);
+  ps::placement p;
+  while (leading.more()) {
+    REQUIRE(leading.ready());
+    leading.prepare(p, 5);
+    REQUIRE(p.batches.size() == 1);
+    const ps::batch_rows& batch = p.batches[0];
+    CHECK(batch.delivered == ps::position{trailing.epoch(), trailing.step()});
+    CHECK(p.epoch == batch.delivered.epoch);
+    const ps::any_epoch_cut now = facts.uneven.bind(p.epoch);
+    CHECK(trailing.samples_before() == now.before(trailing.step()));
+    CHECK(batch.global == now.count(trailing.step()));
+    CHECK(batch.valid == batch.slots);
+    CHECK(p.slots == batch.slots);
+    CHECK(p.low == p.index(0));
+    CHECK(p.high == p.low + batch.valid);
+    CHECK_FALSE(trailing.at_end());
+    CHECK(trailing.steps_per_epoch() == now.steps());
+    ++steps[static_cast<std::size_t>(p.epoch)];
+
+    ps::state s;  // a third one goes there from a state
+    s.epoch = trailing.epoch();
+    s.step = trailing.step();
+    s.ordinal = trailing.samples_before();
+    s.world = 2;
+    ps::feed third(facts);
+    CHECK(third.wrong_with(s).empty());
+    REQUIRE(third.step_of(s) == s.step);
+    third.seek(s.epoch, s.step);
+    CHECK(third.upstream() == trailing.upstream());
+    ++s.ordinal;
+    CHECK_FALSE(third.step_of(s));
+
+    trailing.advance();
+    CHECK(trailing.latest_steps() == now.steps());
+  }
+  for (std::uint64_t e = 0; e < 3; ++e)
+    CHECK(steps[static_cast<std::size_t>(e)] == facts.uneven.bind(e).steps());
+  CHECK(leading.epoch() == 3);
+  CHECK(trailing.epoch() == 3);
+  CHECK(trailing.samples_before() == 0);
+}
+
+TEST_CASE("run/feed: a step that cannot be made leaves the feed where it is") {
+  ps::feed at(uneven_facts(3));  // a sample costs 4
+  CHECK_THROWS_AS(at.check_epoch(), ps::error);
+  ps::placement p;
+  std::uint64_t made = 0;
+  while (at.ready()) {
+    at.prepare(p, 1);
+    ++made;
+  }
+  CHECK(at.more());
+  CHECK(at.step() == made);
+  for (int again = 0; again < 2; ++again) CHECK_THROWS_AS(at.prepare(p, 1), ps::error);
+  CHECK(at.step() == made);
+  CHECK(at.epoch() == 0);
 }

@@ -5,6 +5,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/order/step_cut.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
@@ -68,8 +69,9 @@ class plan_view {
 
   std::uint64_t positions = 0;  ///< of an epoch
   std::uint64_t samples = 0;    ///< of the source
-  std::uint64_t steps = 0;      ///< of an epoch
+  std::uint64_t steps = 0;      ///< of an epoch, where all have as many
   cut mine;
+  any_step_cut uneven;                ///< where batches have no fixed number of samples; see `feed_facts`
   std::vector<std::uint64_t> starts;  ///< where shards begin, and last the number of samples
   bool repeats = false;               ///< whether samples may stand at several positions of an epoch
   bool pads = false;                  ///< whether samples stand at some positions once more, to fill up
@@ -89,8 +91,7 @@ class viewed_plan {
   using orders_type = sample_orders_of<Plan>;
 
  public:
-  explicit viewed_plan(const Plan& p)
-      : orders_(make_sample_orders(p)), feed_(make_feed_facts(p, orders_)) {
+  explicit viewed_plan(const Plan& p) : orders_(make_sample_orders(p)), feed_(make_feed_facts(p, orders_)) {
     if (const auto starts = p.source().starts()) starts_ = *starts;
     samples_ = p.source().size();
     if (starts_.size() < 2) starts_ = {0, samples_};
@@ -107,8 +108,9 @@ class viewed_plan {
     plan_view made(this, called, feed_);
     made.positions = orders_.size();
     made.samples = samples_;
-    made.steps = feed_.steps_per_epoch();
     made.mine = feed_.mine();
+    made.uneven = feed_.uneven();
+    if (!made.uneven.any()) made.steps = feed_.steps_per_epoch();
     made.starts = starts_;
     made.repeats = orders_type::repeats;
     made.pads = orders_type::pads;

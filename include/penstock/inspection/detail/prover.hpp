@@ -73,6 +73,8 @@ class prover {
 
   void prove_topologies();
   topology_proof prove_one(std::size_t which, sentences& wrong);
+  /// Proves a topology whose batches have no fixed number of samples.
+  topology_proof prove_uneven(std::size_t which, sentences& wrong);
   /// The counts of an epoch of which only some steps were looked at.
   void count_by_size(topology_proof& found) const;
   /// Whether the ranks' parts of a step are its positions, each once.

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/order/step_cut.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/engine/thread.hpp>
 
@@ -23,7 +24,7 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
   const cut& c = plan_.mine;
   made_.positions = plan_.positions;
   made_.samples = plan_.samples;
-  made_.global = c.global;
+  made_.global = plan_.uneven.any() ? 0 : c.global;
   made_.sampled = plan_.positions > options.most_positions;
   if (made_.sampled && plan_.buffer)
     throw error(errc::limit, {"an epoch of ", plan_.positions,
@@ -36,6 +37,7 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
     all.world = shape.ranks();
     all.rank = 0;
     all.check();
+    if (plan_.uneven.any()) continue;
     if (all.world > c.global || shape.nodes > c.global)  // the product may wrap
       throw error(errc::argument,
                   {"a global batch of ", c.global, " has no sample for each of ",
@@ -217,7 +219,7 @@ PENSTOCK_INLINE void prover::prove_topologies() {
   for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1)) {
     const auto at = static_cast<std::size_t>(i);
     sentences wrong = order_violations_;
-    const topology_proof found = prove_one(at, wrong);
+    const topology_proof found = plan_.uneven.any() ? prove_uneven(at, wrong) : prove_one(at, wrong);
     const std::lock_guard lock(guard_);
     made_.topologies[at] = found;
     for (std::size_t k = order_violations_.size(); k < wrong.size(); ++k)
@@ -277,6 +279,74 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   found.dropped = made_.positions - reached;
   found.padded = sums.padded + pad_positions;
   found.least = made_.shards;
+  for (const bit_set& node : touched) {
+    const std::uint64_t count = node.count();
+    found.least = std::min(found.least, count);
+    found.most = std::max(found.most, count);
+    found.sum += count;
+  }
+  return found;
+}
+
+PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences& wrong) {
+  topology_proof found = made_.topologies[which];
+  const bool first = epoch_ == options_.first_epoch, all_of_it = !made_.sampled;
+  std::vector<any_epoch_cut> ranks;
+  for (std::uint64_t r = 0; r < found.shape.ranks(); ++r)
+    ranks.push_back(plan_.uneven.on(found.shape.ranks(), r).bind(epoch_));
+  const any_epoch_cut& any = ranks.front();
+  const std::uint64_t steps = any.steps();
+  for (std::size_t r = 1; r < ranks.size(); ++r)
+    if (ranks[r].steps() != steps)
+      violation(wrong,
+                {"on ", ranks.size(), " ranks rank ", r, " has ", ranks[r].steps(), " steps, not ", steps});
+  bit_set reached(all_of_it ? made_.positions : 0);
+  std::vector<bit_set> touched;
+  if (first && all_of_it)
+    for (std::uint64_t node = 0; node < found.shape.nodes; ++node) touched.emplace_back(made_.shards);
+  std::uint64_t delivered = 0, padded = 0, pad_positions = 0;
+  std::vector<std::uint64_t> listed;
+  const std::uint64_t looks = all_of_it ? steps : std::min<std::uint64_t>(steps, 1024);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const std::uint64_t step = looks == steps ? i : mix64(i ^ mix64(which)) % steps;
+    const std::uint64_t begin = any.before(step), count = any.count(step);
+    std::uint64_t in_step = 0;
+    if (any.before(step + 1) != begin + count)
+      violation(wrong,
+                {"step ", step, " has ", count, " samples, and the next one does not begin behind them"});
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const step_view view = ranks[r].at(step);
+      listed.clear();
+      if (ranks[r].lists())
+        ranks[r].list(step, listed);
+      else
+        for (std::uint64_t slot = 0; slot < view.valid(); ++slot) listed.push_back(view[slot]);
+      in_step += listed.size();
+      padded += view.slots() - view.valid();
+      for (const std::uint64_t index : listed) {
+        const bool here = ranks[r].lists() || index - begin < count;
+        if (index >= made_.positions || !here || (all_of_it && reached.set_alone(index))) {
+          violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: position ", index, " of rank ", r,
+                            " is another step's or another rank's"});
+          continue;
+        }
+        if (plan_.pads && all_of_it) pad_positions += pads_in(index, index + 1);
+        if (!touched.empty())
+          touched[r / static_cast<std::size_t>(found.shape.ranks_per_node)].set_alone(
+              shard_of_[static_cast<std::size_t>(index)]);
+      }
+    }
+    if (in_step != count)
+      violation(wrong,
+                {"step ", step, " on ", ranks.size(), " ranks has ", in_step, " samples, not ", count});
+    delivered += in_step;
+  }
+  if (!first) return found;
+  found.steps = steps;
+  found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
+  found.dropped = made_.positions - any.before(steps);
+  found.padded = padded + pad_positions;
+  found.least = all_of_it ? made_.shards : 0;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
     found.least = std::min(found.least, count);

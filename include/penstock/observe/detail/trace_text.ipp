@@ -3,8 +3,8 @@
 
 #include <penstock/observe/detail/trace_text.hpp>
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 
 #include <unistd.h>
@@ -18,11 +18,11 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE trace_text::trace_text() : pid_(static_cast<std::uint64_t>(::getpid())) {}
 PENSTOCK_INLINE void trace_text::process(std::string_view name) {
   begin("process_name", "M", 0);
-  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+  append(text_, {",\"args\":{\"name\":", detail::json_quoted(name), "}}"});
 }
 PENSTOCK_INLINE void trace_text::thread(std::uint64_t tid, std::string_view name) {
   begin("thread_name", "M", tid);
-  append(text_, {",\"args\":{\"name\":", json_quoted(name), "}}"});
+  append(text_, {",\"args\":{\"name\":", detail::json_quoted(name), "}}"});
   begin("thread_sort_index", "M", tid);
   append(text_, {",\"args\":{\"sort_index\":", tid, "}}"});
 }
@@ -38,7 +38,7 @@ PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, co
                                       std::string_view name) {
   for (const bool opens : {true, false}) {
     begin(name, opens ? "b" : "e", tid);
-    append(text_, {",\"cat\":\"hold\",\"id\":", json_quoted(id), ",\"ts\":"});
+    append(text_, {",\"cat\":\"hold\",\"id\":", detail::json_quoted(id), ",\"ts\":"});
     microseconds(opens ? e.begin_ns : e.end_ns);
     if (opens)
       arguments(e);
@@ -72,7 +72,7 @@ PENSTOCK_INLINE std::string_view trace_text::category(activity a) noexcept {
   }
 }
 PENSTOCK_INLINE void trace_text::begin(std::string_view name, std::string_view phase, std::uint64_t tid) {
-  append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", json_quoted(name), ",\"ph\":\"", phase,
+  append(text_, {text_.empty() ? "" : ",\n", "{\"name\":", detail::json_quoted(name), ",\"ph\":\"", phase,
                  "\",\"pid\":", pid_, ",\"tid\":", tid});
 }
 PENSTOCK_INLINE void trace_text::microseconds(std::uint64_t ns) {

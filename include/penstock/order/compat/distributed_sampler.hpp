@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
@@ -8,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,7 +42,7 @@ class distributed_sampler_order {
       return wide.empty() ? narrow[place] : wide[place];
     }
   };
-  using shared_table = std::shared_ptr<const table>;
+  using shared_table = shared<const table>;
 
  public:
   /// Samples from which an entry of a table takes 8 bytes instead of 4.
@@ -93,6 +93,7 @@ class distributed_sampler_order {
 struct distributed_sampler_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "distributed_sampler";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
   [[nodiscard]] std::string describe() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,7 +71,7 @@ class mosaic_bound {
 
  public:
   mosaic_bound() = default;
-  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, std::shared_ptr<const table> made)
+  mosaic_bound(std::uint64_t epoch, const mosaic_partition& part, shared<const table> made)
       : epoch_(epoch), partition_(part), table_(made.get()), owner_(std::move(made)) {}
 
   [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
@@ -84,14 +84,14 @@ class mosaic_bound {
   std::uint64_t epoch_ = 0;
   mosaic_partition partition_;
   const table* table_ = nullptr;
-  std::shared_ptr<const table> owner_;
+  shared<const table> owner_;
 };
 
 [[noreturn]] void refuse_mosaic(std::initializer_list<piece> why);
 
 void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o);
 /// Where shards begin; without shards all samples are one.
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
+[[nodiscard]] shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
 
 /// The options with what was left to us, for an epoch of so many samples.
 [[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o);
@@ -118,12 +118,12 @@ class mosaic_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  [[nodiscard]] std::shared_ptr<const table> shuffled(std::uint64_t epoch) const;
+  [[nodiscard]] shared<const table> shuffled(std::uint64_t epoch) const;
 
   std::uint64_t samples_;
   mosaic_options options_;
   detail::mosaic_partition partition_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   detail::epoch_tables<table> tables_;
 };
 
@@ -131,6 +131,7 @@ class mosaic_order {
 struct mosaic_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] mosaic_order make(order_input in) const { return {std::move(in), options}; }
   [[nodiscard]] std::string describe() const;

@@ -43,8 +43,8 @@ PENSTOCK_INLINE void check_enough(std::uint64_t samples, const mosaic_partition&
                  o.physical_nodes, " physical nodes; give fewer nodes"});
 }
 
-PENSTOCK_INLINE std::shared_ptr<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
-  std::shared_ptr<const std::vector<std::uint64_t>> starts = std::move(in.starts);
+PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in) {
+  shared<const std::vector<std::uint64_t>> starts = std::move(in.starts);
   if (!starts) starts.reset(new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
   if (starts->empty() || starts->front() != 0 || starts->back() != in.size)
     refuse_mosaic({"shard boundaries do not run from 0 to ", in.size});
@@ -71,8 +71,10 @@ PENSTOCK_INLINE mosaic_options checked_mosaic(std::uint64_t samples, mosaic_opti
   }
   if (o.shuffle_block_size == 0)
     o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-  if (o.shuffle_block_size < 2 || o.shuffle_block_size > most_samples)
-    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [2, 2^32]"});
+  if (o.shuffle_block_size > most_samples)
+    refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [1, 2^32]"});
+  if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1br && o.shuffle_block_size == 1)
+    refuse_mosaic({"py1br has no blocks of shuffle_block_size 1, in Streaming neither; give 2 or more"});
   if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
       samples < o.num_canonical_nodes) {
     refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",
@@ -102,7 +104,7 @@ PENSTOCK_INLINE std::optional<position> mosaic_order::position_of(position upstr
   return std::nullopt;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
+PENSTOCK_INLINE shared<const mosaic_order::table> mosaic_order::shuffled(std::uint64_t epoch) const {
   return tables_.get(epoch, [&] {
     return detail::mosaic_shuffle(*starts_, options_.num_canonical_nodes, options_.shuffle_seed,
                                   options_.epoch + epoch, options_.shuffle_block_size)

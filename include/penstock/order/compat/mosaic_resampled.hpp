@@ -50,6 +50,7 @@ class mosaic_resampled_order {
 struct mosaic_resampled_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "mosaic_resampled";
+  static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] mosaic_resampled_order make(order_input in) const {
     return {std::move(in), options, sampling};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/kept_list.hpp>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -68,11 +68,10 @@ class classes {
 };
 
 template <sample_values Values>
-[[nodiscard]] std::shared_ptr<const classes> shared_classes(const Values& values, const order_input& in) {
+[[nodiscard]] shared<const classes> shared_classes(const Values& values, const order_input& in) {
   const source_places& places = *in.places;
-  return std::shared_ptr<const classes>(
-      new const classes(classes::template sorted<typename Values::value_type>(
-          in.size, [&](std::uint64_t i) { return values[places(i)]; })));
+  return shared<const classes>(new const classes(classes::template sorted<typename Values::value_type>(
+      in.size, [&](std::uint64_t i) { return values[places(i)]; })));
 }
 
 }  // namespace penstock::inline v0_1::detail

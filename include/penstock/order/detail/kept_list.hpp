@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/order/concepts.hpp>
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -107,12 +107,12 @@ class kept_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
-    std::shared_ptr<const kept_list> list;
+    shared<const kept_list> list;
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
   };
 
   /// `samples` are the kept ones of the source.
-  kept_order(const order_input& in, std::shared_ptr<const kept_list> samples);
+  kept_order(const order_input& in, shared<const kept_list> samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
@@ -121,9 +121,9 @@ class kept_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
-  std::shared_ptr<const kept_list> kept_;
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
-  std::shared_ptr<const source_places> places_;
+  shared<const kept_list> kept_;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
 };
 
 /// Up to where values are the same as at i, where they can say so.

@@ -89,7 +89,7 @@ PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, s
   }
 }
 
-PENSTOCK_INLINE kept_order::kept_order(const order_input& in, std::shared_ptr<const kept_list> samples)
+PENSTOCK_INLINE kept_order::kept_order(const order_input& in, shared<const kept_list> samples)
     : kept_(std::move(samples)) {
   if (!in.places->as_stored() || in.size != kept_->upstream()) {
     const kept_list& all = *kept_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,29 +15,29 @@ namespace penstock::inline v0_1::detail {
 
 /// The places behind an order that is the same in every epoch; `bound` is that order bound to any of them.
 template <class Bound>
-[[nodiscard]] std::shared_ptr<const source_places> places_behind(
-    const std::shared_ptr<const source_places>& before, Bound bound) {
+[[nodiscard]] shared<const source_places> places_behind(const shared<const source_places>& before,
+                                                        Bound bound) {
   if (!before) return nullptr;
   struct both {
-    std::shared_ptr<const source_places> before;
+    shared<const source_places> before;
     Bound bound;
   };
   const source_places& first = *before;
-  std::shared_ptr<const both> owner(new const both{before, std::move(bound)});
+  shared<const both> owner(new const both{before, std::move(bound)});
   const auto find = [](const void* kept, std::uint64_t index) {
     const auto& step = *static_cast<const both*>(kept);
     return (*step.before)(step.bound(index).index);
   };
-  return std::shared_ptr<const source_places>(new const source_places(first, find, std::move(owner)));
+  return shared<const source_places>(new const source_places(first, find, std::move(owner)));
 }
 
 /// Where shards begin behind an order that leaves out positions and keeps the order of the others:
 /// `kept_before(p)` is how many positions below p it keeps.
 template <class KeptBefore>
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts_behind(
-    const std::shared_ptr<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
+[[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
+    const shared<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
   if (!starts) return nullptr;
-  std::shared_ptr<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
+  shared<std::vector<std::uint64_t>> made(new std::vector<std::uint64_t>(1, 0));
   for (const std::uint64_t start : *starts) {
     const std::uint64_t kept = kept_before(start);
     if (kept != made->back()) made->push_back(kept);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
@@ -8,7 +9,6 @@
 #include <penstock/order/detail/kept_list.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -48,7 +48,7 @@ class weight_summing {
   void scale_by(double sum);
   void add(double weight);
   void add(std::uint64_t weight);
-  [[nodiscard]] std::shared_ptr<const running_weights> made() &&;
+  [[nodiscard]] shared<const running_weights> made() &&;
 
   [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const;
 
@@ -61,7 +61,7 @@ class weight_summing {
 
 /// The weights of the positions before a stage; checked, and with a sum below 2^63.
 template <sample_values Values>
-[[nodiscard]] std::shared_ptr<const running_weights> run_up(const Values& values, const order_input& in) {
+[[nodiscard]] shared<const running_weights> run_up(const Values& values, const order_input& in) {
   using value_type = typename Values::value_type;
   constexpr bool floating = std::is_floating_point_v<value_type>;
   const source_places& places = *in.places;

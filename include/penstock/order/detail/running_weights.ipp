@@ -58,13 +58,13 @@ PENSTOCK_INLINE void weight_summing::add(std::uint64_t weight) {
   total_ += weight;
 }
 
-PENSTOCK_INLINE std::shared_ptr<const running_weights> weight_summing::made() && {
+PENSTOCK_INLINE shared<const running_weights> weight_summing::made() && {
   if (total_ == 0 && count_ != 0) {
     throw error(errc::argument,
                 {"the weights of ", what_, " are all 0; there is nothing that could be drawn"})
         .in_stage("weighted");
   }
-  return std::shared_ptr<const running_weights>(
+  return shared<const running_weights>(
       new const running_weights(std::move(before_), std::max<std::uint64_t>(1, total_)));
 }
 

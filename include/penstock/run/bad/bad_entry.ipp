@@ -3,8 +3,8 @@
 
 #include <penstock/run/bad/bad_entry.hpp>
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/flat_json.hpp>
 
 #include <algorithm>
 #include <cstddef>

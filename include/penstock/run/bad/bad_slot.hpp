@@ -7,7 +7,6 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -34,16 +33,14 @@ class bad_slots {
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
 
-  void add(const bad_slot& one) { all_.push_back(one); }
+  void add(const bad_slot& one);
   /// The one whose substitute stands in a row, or null.
   [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
     for (bad_slot& one : all_)
       if (one.row == row && one.substitute) return &one;
     return nullptr;
   }
-  void sort() noexcept {
-    std::sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
-  }
+  void sort() noexcept;
   /// How many of the rows [first, first + count) hold nothing.
   [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
     std::size_t found = 0;

@@ -3,7 +3,17 @@
 
 #include <penstock/run/bad/bad_slot.hpp>
 
-namespace penstock::inline v0_1::detail {
+#include <algorithm>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
+PENSTOCK_INLINE void bad_slots::sort() noexcept {
+  std::sort(all_.begin(), all_.end(),
+            [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
+}
+
+namespace detail {
 
 PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> message) {
   error made(e.code(), message);
@@ -15,4 +25,5 @@ PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> me
   return made;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1

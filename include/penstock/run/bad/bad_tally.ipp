@@ -3,8 +3,8 @@
 
 #include <penstock/run/bad/bad_tally.hpp>
 
+#include <penstock/base/flat_json.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/flat_json.hpp>
 #include <penstock/core/message.hpp>
 
 #include <string_view>
@@ -20,7 +20,7 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share,
     if (found.source) detail::append(line, {", \"source\": ", *found.source});
   };
   const auto text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) detail::append(line, {", \"", name, "\": ", json_quoted(value)});
+    if (!value.empty()) detail::append(line, {", \"", name, "\": ", detail::json_quoted(value)});
   };
   detail::append(line, {"{\"rank\": ", share.rank, ", \"epoch\": ", one.at.epoch, ", "});
   place(one.at, mine);

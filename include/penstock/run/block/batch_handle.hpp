@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/held_column.hpp>
+#include <penstock/run/block/mapped_columns.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -19,8 +22,12 @@
 namespace penstock::inline v0_1 {
 
 /// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the
-/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a ragged
-/// or padded view by collate policy.
+/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a
+/// strided, ragged or padded view by collate policy. Of a batch that is not const the views may write: the
+/// memory is yours until the batch is dropped. What a device has copied is not changed by it.
+///
+/// A batch of a record has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
+/// in their order.
 ///
 /// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in
 /// any thread.
@@ -31,7 +38,7 @@ class batch_handle {
 
  public:
   using is_batch = void;
-  using element = typename parts::element;
+  using element = batch_element_of<typename Core::plan_type>;
 
   batch_handle() = default;
   /// Takes one share of the block, which keeps its pool alive.
@@ -88,8 +95,8 @@ class batch_handle {
   [[nodiscard]] std::size_t global_size() const { return global_; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    if (mask_ == nullptr) {
-      mask_ = std::make_unique<std::uint8_t[]>(slots_);
+    if (!mask_) {
+      mask_ = detail::fixed_array<std::uint8_t>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
         for (const auto& one : block_->bad.all())
@@ -101,8 +108,8 @@ class batch_handle {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
-  /// The global position of each slot that is not padding; of a hole, and of a sample that was replaced, that
-  /// of the bad sample. Allocates.
+  /// The global position of each slot that is not padding, and all of them of a slot that several samples
+  /// were put into; of a hole, and of a sample that was replaced, that of the bad sample. Allocates.
   [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
   /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
   /// Allocates, and may read the index.
@@ -117,7 +124,12 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return block_->columns.template column<I>().view(first_, slots_);
+    return block_->columns.template view<I>(first_, slots_);
+  }
+  /// A view that may write.
+  template <std::size_t I>
+  [[nodiscard]] auto field() & {
+    return block_->columns.template edit_one<I>(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -125,20 +137,43 @@ class batch_handle {
                   "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
                   "long as the view");
   }
-  /// The one field of a batch whose elements are no records.
+  /// Field `I` with the memory that it lies in; see `held_column`. The batch must not be empty.
+  template <std::size_t I = 0>
+  [[nodiscard]] auto hold() const {
+    return held_column<decltype(this->template field<I>())>(detail::block_share(*block_, &Core::give_up),
+                                                            this->template field<I>(), device_data<I>());
+  }
+  /// The one field of a batch whose elements are no records. As `field`, it may be written where the batch is
+  /// not const.
   [[nodiscard]] auto values() const&
     requires(!any_record<element>)
   {
     return field<0>();
   }
+  template <class E = element>
+    requires(!any_record<E>)
+  [[nodiscard]] auto values() & {
+    return field<0>();
+  }
+  /// A batch whose elements are no records is the range that its view is.
   [[nodiscard]] auto begin() const&
     requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().begin(); })
   {
     return field<0>().begin();
   }
+  template <class E = element>
+    requires(!any_record<E> && requires(batch_handle& b) { b.template field<0>().begin(); })
+  [[nodiscard]] auto begin() & {
+    return field<0>().begin();
+  }
   [[nodiscard]] auto end() const&
     requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
   {
+    return field<0>().end();
+  }
+  template <class E = element>
+    requires(!any_record<E> && requires(batch_handle& b) { b.template field<0>().end(); })
+  [[nodiscard]] auto end() & {
     return field<0>().end();
   }
 
@@ -168,7 +203,7 @@ class batch_handle {
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
   position place_;
-  mutable std::unique_ptr<std::uint8_t[]> mask_;
+  mutable detail::fixed_array<std::uint8_t> mask_;
 };
 
 /// Any batch, also by reference.
@@ -190,6 +225,18 @@ template <fixed_string Name, any_batch B>
   else
     return std::span<const int>();  // so that one error is all
 }
+/// A field of a batch with the memory that it lies in, which may outlive batch and run: `hold<"x">(b)`. See
+/// `held_column`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] auto hold(const B& b) {
+  using element = typename B::element;
+  constexpr bool found = has_field<element, name_of<Name>>;
+  static_assert(found, "hold: the batch has no field of that name; see its element's type");
+  if constexpr (found)
+    return b.template hold<element::template index_of<name_of<Name>>>();
+  else
+    return held_column<std::span<const int>>();  // so that one error is all
+}
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
@@ -199,3 +246,20 @@ template <std::size_t I, any_batch B>
 }
 
 }  // namespace penstock::inline v0_1
+
+/// The tuple protocol of a batch of a record: the views that `get<I>(batch)` gives.
+template <class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_size<penstock::batch_handle<Core>>
+    : std::integral_constant<std::size_t, penstock::batch_handle<Core>::element::size> {};
+
+template <std::size_t I, class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_element<I, penstock::batch_handle<Core>> {
+  using type = decltype(std::declval<penstock::batch_handle<Core>&>().template field<I>());
+};
+template <std::size_t I, class Core>
+  requires penstock::any_record<typename penstock::batch_handle<Core>::element>
+struct std::tuple_element<I, const penstock::batch_handle<Core>> {
+  using type = decltype(std::declval<const penstock::batch_handle<Core>&>().template field<I>());
+};

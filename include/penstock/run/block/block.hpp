@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
+#include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/feed/placement.hpp>
 
@@ -33,20 +35,26 @@ struct block : placement {
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
   std::uint64_t rows = 0;              // chunks: how many rows there are
   std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
-  std::vector<position> gathered;      // batches made of chunks: where each row came from
+  row_origins gathered;                // batches made of chunks: where each row came from
+  std::uint64_t grain_slots = 1;       // slots that a worker takes at a time
   bool transferred = false;
   bool from_batches = false;  // of the pool of gathered batches, not of the engine's
 
   std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
-  std::shared_ptr<void> owner;           // keeps the pool alive while there are shares
+  shared<void> owner;                    // keeps the pool alive while there are shares
 
   std::mutex lock;
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
   bad_slots bad;
 
-  /// Adds where `count` rows of a chunk came from: without a branch where its positions follow each other.
-  void add_positions(std::vector<position>& all, std::uint64_t first_row, std::uint64_t count) const;
+  /// Adds where `count` rows of a chunk came from, which become as many rows of a batch: without a branch
+  /// where its positions follow each other.
+  void add_positions(row_origins& all, std::uint64_t first_row, std::uint64_t count) const;
+  /// Adds where a row of a chunk came from that is put into the last row of a batch, with what is there.
+  void add_to_last(row_origins& all, std::uint64_t row) const {
+    all.add_to_last({epoch, index(sources[static_cast<std::size_t>(row)])});
+  }
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {
     return shares.fetch_sub(n, std::memory_order_acq_rel) == n;
@@ -101,6 +109,13 @@ class block_pool {
     }
   }
   void give_back(block* b) noexcept;
+  /// Shows the free ones that would be taken last, as many as there are blocks beyond `wanted`.
+  template <class See>
+  void see_surplus(std::size_t wanted, See see) {
+    const std::lock_guard guard(lock_);
+    const std::size_t surplus = all_.size() > wanted ? all_.size() - wanted : 0;
+    for (std::size_t i = 0; i < surplus && i < free_.size(); ++i) see(*free_[i]);
+  }
 
  private:
   std::size_t most_;

@@ -10,12 +10,11 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE block::block() = default;
 PENSTOCK_INLINE block::~block() = default;
 
-PENSTOCK_INLINE void block::add_positions(std::vector<position>& all, std::uint64_t first_row,
+PENSTOCK_INLINE void block::add_positions(row_origins& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
-  const std::size_t filled = all.size(), n = static_cast<std::size_t>(count);
+  const std::size_t n = static_cast<std::size_t>(count);
   const std::uint32_t* const from_slots = sources.data() + first_row;
-  all.resize(filled + n);
-  position* const into = all.data() + filled;
+  position* const into = all.add_rows(n);
   const std::uint64_t of_epoch = epoch;
   if (!listed && batches[0].view.contiguous()) {
     const std::uint64_t first = index(0);

@@ -2,15 +2,20 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/shape_class.hpp>
+#include <penstock/core/strided_view.hpp>
+#include <penstock/core/uneven_views.hpp>
 #include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/flexible_values.hpp>
+#include <penstock/run/block/slot_layout.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/block/whole.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -19,31 +24,15 @@
 /// One field of a block: where its values are written, and how they become one piece.
 ///
 /// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
-/// workers, each slot once;
-/// `finish(first, slots, valid)` for each batch by whoever ends the last grain; `view(first, slots)` for the
-/// consumer. A slot that stays without a value is `blank`, and one that was begun in vain is `unwrite`n
-/// before it is written again; `finish` is told that there are such `holes`. `copy(...)` moves rows between
-/// blocks. A block of several batches has fixed columns only: for the others `first` is 0.
+/// workers, each slot once; `finish(first, slots, valid)` for each batch by whoever ends the last grain;
+/// `settle(slots, before)`, which gives a column without any value the shape of those before it, and
+/// `view(first, slots)` by the consumer. A slot that stays without a value is `blank`, and one that was begun
+/// in vain is `unwrite`n before it is written again; `finish` is told that there are such `holes`.
+/// `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for the others
+/// `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {
-
-template <class V>
-constexpr bool is_view_of_values = requires(const V& v) {
-  v.data();
-  v.size();
-};
-
-/// How many values a flexible element has.
-template <class V>
-std::size_t value_count(const V& v) {
-  if constexpr (array_expression<V>)
-    return static_cast<std::size_t>(v.shape().elements());
-  else if constexpr (requires { v.shape(); })
-    return static_cast<std::size_t>(v.shape().elements());
-  else
-    return static_cast<std::size_t>(v.size());
-}
 
 /// Whether a value has this shape; asks without making one where it can.
 template <class V>
@@ -62,13 +51,15 @@ extents value_shape(const V& v) {
     return extents(static_cast<std::uint64_t>(v.size()));
 }
 
-/// Writes a flexible element to its destination.
+/// Writes a flexible element of this shape to dense memory.
 template <class T, class V>
-void write_values(const V& v, T* into) {
+void write_values(const V& v, T* into, const extents& shape, memory_space space = memory_space::host) {
   if constexpr (blob<V>) {
     v.read_into({reinterpret_cast<std::byte*>(into), static_cast<std::size_t>(v.size())});
   } else if constexpr (array_expression<V>) {
-    v.write_to(into);
+    write_array(v, destination<T>(into, shape, space));
+  } else if constexpr (tells_strides<V>) {
+    destination<T>(into, shape, space).copy_from(v);
   } else if constexpr (requires { v.values(); }) {
     const auto values = v.values();
     if (!values.empty()) std::memcpy(into, values.data(), values.size() * sizeof(T));
@@ -77,15 +68,47 @@ void write_values(const V& v, T* into) {
   }
 }
 
+/// Writes an element of this shape to a slot as a policy arranges it.
+template <class Policy, class T, class V>
+void write_arranged(const V& v, T* slot, const extents& shape, memory_space space = memory_space::host) {
+  using layout = slot_layout<Policy>;
+  const destination<T> into(slot, shape, layout::strides(shape, sizeof(T)), space);
+  if constexpr (blob<V>)
+    write_values(v, slot, shape);  // one row
+  else if constexpr (array_expression<V>)
+    write_array(v, into);
+  else if constexpr (tells_strides<V>)
+    into.copy_from(v);
+  else if constexpr (requires { v.values(); })
+    into.copy_from(v.values());
+  else
+    into.copy_from(std::span<const T>(v.data(), v.size()));
+  if constexpr (has_gaps<Policy>) layout::clear_gaps(reinterpret_cast<std::byte*>(slot), shape, sizeof(T));
+}
+
 }  // namespace detail
 
 /// Values whose shape the type knows: written in place, nothing else to do.
-template <class V>
+template <class V, class Policy = stack_policy>
 class fixed_column {
   using stored = detail::stored<V>;
+  using layout = detail::slot_layout<Policy>;
+  using number = typename stored::type;
+  static constexpr extents row_shape = [] {
+    if constexpr (static_array_expression<V>)
+      return extents(V::static_shape);
+    else
+      return stored::scalar ? extents() : extents(stored::elements);
+  }();
+  static constexpr std::size_t row_elements =
+      detail::arranges<Policy> ? static_cast<std::size_t>(layout::elements(row_shape, sizeof(number)))
+                               : stored::elements;
+  static_assert(row_shape.rank() < extents::max_rank, "a batch has one more length in front");
 
  public:
-  using value_type = typename stored::type;
+  using value_type = number;
+  /// Bytes of a slot, its gaps included.
+  static constexpr std::size_t row_bytes = sizeof(number) * row_elements;
 
   template <class Session>
   fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
@@ -99,8 +122,10 @@ class fixed_column {
   template <class U>
   void write(std::size_t slot, U&& value) {
     value_type* into = row(slot);
-    if constexpr (static_array_expression<U>)
-      value.write_to(into);
+    if constexpr (detail::arranges<Policy>)
+      detail::write_arranged<Policy>(value, into, row_shape, memory_.space());
+    else if constexpr (static_array_expression<U>)
+      write_array(value, destination<value_type>(into, row_shape, memory_.space()));
     else if constexpr (stored::scalar)
       *into = static_cast<value_type>(std::forward<U>(value));
     else
@@ -119,28 +144,34 @@ class fixed_column {
       std::memcpy(memory_.data() + to * row_bytes, other.memory_.data() + first * row_bytes,
                   count * row_bytes);
   }
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
+  void expect(const std::optional<extents>&) noexcept {}
+  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
 
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
-    if constexpr (stored::scalar) {
-      return std::span<const value_type>(row(first), slots);
-    } else if constexpr (static_array_expression<V>) {
-      return tensor_view<const value_type>(row(first), V::static_shape.prepend(slots));
-    } else {
-      return tensor_view<const value_type>(row(first), extents(slots, stored::elements));
-    }
+    return shown<const value_type>(first, slots);
   }
+  /// As `view`, but values can be changed through it.
+  [[nodiscard]] auto edit(std::size_t first, std::size_t slots) { return shown<value_type>(first, slots); }
   [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
     return {memory_.data() + first * row_bytes, slots * row_bytes};
   }
 
  private:
-  static constexpr std::size_t row_bytes = sizeof(value_type) * stored::elements;
+  template <class T>
+  [[nodiscard]] auto shown(std::size_t first, std::size_t slots) const {
+    if constexpr (stored::scalar)
+      return std::span<T>(row(first), slots);
+    else if constexpr (detail::has_gaps<Policy>)
+      return strided_view<T>(row(first), row_shape.prepend(slots),
+                             detail::column_strides<Policy>(row_shape, sizeof(T)));
+    else
+      return tensor_view<T>(row(first), layout::shown(row_shape).prepend(slots));
+  }
   [[nodiscard]] value_type* row(std::size_t slot) const {
-    return reinterpret_cast<value_type*>(memory_.data()) + slot * stored::elements;
+    return reinterpret_cast<value_type*>(memory_.data()) + slot * row_elements;
   }
   /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
   /// knows better than the compiler, which makes a string instruction of it.
@@ -156,27 +187,29 @@ class fixed_column {
 /// Values of one type whose shapes are known at run time.
 template <class T, class Policy>
 class flexible_column : public flexible_values {
-  static constexpr bool stacks = std::is_same_v<Policy, stack_policy>;
+  static constexpr bool stacks = detail::stacks<Policy>;
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
   static constexpr collation how = stacks ? collation::stacked
                                    : pads ? collation::padded
                                           : collation::appended;
+  using layout = detail::slot_layout<Policy>;
 
  public:
   using value_type = T;
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T)) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
     if (stacks && knows_shape() && detail::has_shape(value, shape())) {
-      detail::write_values(value, place(slot));
+      write_at(place(slot), value, shape(), space());
     } else {
-      auto* const into =
-          reinterpret_cast<T*>(put_aside(slot, detail::value_count(value), detail::value_shape(value)));
-      detail::write_values(value, into);
+      const extents found = detail::value_shape(value);
+      if constexpr (stacks || pads) detail::check_rank(found);
+      if constexpr (detail::arranges<Policy>) layout::check(found, sizeof(T));
+      write_at(reinterpret_cast<T*>(put_aside(slot, found)), value, found, memory_space::host);
     }
   }
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
@@ -184,20 +217,39 @@ class flexible_column : public flexible_values {
   }
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
-    if constexpr (stacks)
-      return !has_memory()  // padding alone, and no sample has shown its shape yet
-                 ? tensor_view<const T>(nullptr, extents(slots, 0))
-                 : tensor_view<const T>(place(0), shape().prepend(slots));
-    else if constexpr (pads)
-      return padded_view<T>({place(0), shape().prepend(slots)}, offsets(), mask());
-    else
-      return ragged_view<T>(place(0), offsets(), shapes(), slots);
+    return shown<const T, padded_view<T>, ragged_view<T>>(slots);
+  }
+  /// As `view`, but values can be changed through it.
+  [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
+    return shown<T, basic_padded_view<T>, basic_ragged_view<T>>(slots);
   }
   [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
     return flexible_values::bytes(slots);
   }
 
  private:
+  template <class U>
+  static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
+    if constexpr (detail::arranges<Policy>)
+      detail::write_arranged<Policy>(value, into, shape, space);
+    else
+      detail::write_values(value, into, shape, space);
+  }
+  template <class U, class Padded, class Ragged>
+  [[nodiscard]] auto shown(std::size_t slots) const {
+    if constexpr (detail::has_gaps<Policy>)
+      return !shows_shape() ? strided_view<U>(tensor_view<U>(nullptr, extents(slots, 0)))
+                            : strided_view<U>(place(0), shape().prepend(slots),
+                                              detail::column_strides<Policy>(shape(), sizeof(T)));
+    else if constexpr (stacks)
+      return !shows_shape()  // padding alone, and no sample has shown its shape yet
+                 ? tensor_view<U>(nullptr, extents(slots, 0))
+                 : tensor_view<U>(place(0), layout::shown(shape()).prepend(slots));
+    else if constexpr (pads)
+      return Padded({place(0), shape().prepend(slots)}, offsets(), mask());
+    else
+      return Ragged(place(0), offsets(), shapes(), slots);
+  }
   [[nodiscard]] T* place(std::size_t slot) const noexcept { return reinterpret_cast<T*>(in_place(slot)); }
 };
 
@@ -220,8 +272,9 @@ class whole_column {
   void blank(std::size_t) noexcept {}
   void unwrite(std::size_t) noexcept {}
   void choose_lead(std::size_t) noexcept {}
-  void expect(const extents&) {}
-  [[nodiscard]] extents shape() const { return {}; }
+  void expect(const std::optional<extents>&) noexcept {}
+  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
   void release() noexcept {}
   [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }

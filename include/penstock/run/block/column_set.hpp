@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -25,7 +26,7 @@ struct column_for {
 };
 template <class V, class Policy>
 struct column_for<V, Policy, shape_class::fixed> {
-  using type = fixed_column<V>;
+  using type = fixed_column<V, std::conditional_t<arranges<Policy>, Policy, stack_policy>>;
 };
 
 template <class Batch, class V>
@@ -39,6 +40,16 @@ struct columns_for<Batch, record<Fields...>> {
                                typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
+/// Bytes of a row of columns, as far as their types tell.
+template <class Columns>
+inline constexpr std::uint64_t row_bytes_of = 0;
+template <class Column>
+  requires requires { Column::row_bytes; }
+inline constexpr std::uint64_t row_bytes_of<Column> = Column::row_bytes;
+template <class... Columns>
+inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
+    (row_bytes_of<Columns> + ... + std::uint64_t{0});
+
 }  // namespace detail
 
 /// The columns in which a plan's elements are gathered.
@@ -46,6 +57,8 @@ template <class Columns>
 class column_set {
  public:
   static constexpr std::size_t size = Columns::size;
+  /// Bytes of a row, gaps included, as far as the types tell.
+  static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
 
   template <class Session>
   column_set(Session& session, memory_account& account)
@@ -97,13 +110,18 @@ class column_set {
     both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
   }
   /// The shapes that the last round found, and what a round that begins may expect.
-  [[nodiscard]] std::array<extents, size> shapes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<extents, size>{columns.shape()...}; });
+  using known_shapes = std::array<std::optional<extents>, size>;
+  [[nodiscard]] known_shapes shapes() const {
+    return columns_.apply([](const auto&... columns) { return known_shapes{columns.known_shape()...}; });
   }
-  void expect(const std::array<extents, size>& shapes) {
+  void expect(const known_shapes& shapes) {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
+  }
+  /// Gives columns of `slots` rows that have no value the shapes of the values before them in the run.
+  void settle(std::size_t slots, const known_shapes& before) {
+    std::size_t i = 0;
+    each([&](auto& column) { column.settle(slots, before[i++]); });
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
@@ -115,6 +133,21 @@ class column_set {
   template <std::size_t I>
   [[nodiscard]] auto& column() {
     return detail::at<I>(columns_);
+  }
+  /// What a batch shows of a column.
+  template <std::size_t I>
+  [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
+    return detail::at<I>(columns_).view(first, slots);
+  }
+  /// As `view`, but values can be changed through it.
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one(std::size_t first, std::size_t slots) {
+    return detail::at<I>(columns_).edit(first, slots);
+  }
+  /// The columns of a batch, to change values: a record of views, or one view.
+  template <class Views>
+  [[nodiscard]] Views edit(std::size_t first, std::size_t slots) {
+    return columns_.apply([&](auto&... columns) { return Views(columns.edit(first, slots)...); });
   }
   [[nodiscard]] std::array<bytes_view, size> bytes(std::size_t first, std::size_t slots) const {
     return columns_.apply(

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/run/block/slot_memory.hpp>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,13 +36,16 @@ enum class collation : std::uint8_t { stacked, appended, padded };
 /// stands is known when all are there.
 class flexible_values {
  public:
+  /// `row_alignment`: that of the rows of stacked values in bytes, 0 where they have no gaps.
   template <class Session>
-  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes)
+  flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
+                  std::size_t row_alignment = 0)
       : memory_(session, account),
         account_(&account),
         lock_(std::make_unique<std::mutex>()),
         how_(how),
-        element_bytes_(element_bytes) {}
+        element_bytes_(element_bytes),
+        row_alignment_(row_alignment) {}
   flexible_values(flexible_values&&) noexcept = default;
   flexible_values& operator=(flexible_values&&) noexcept = default;
 
@@ -61,9 +66,19 @@ class flexible_values {
   [[nodiscard]] std::uint64_t held() const noexcept;
   /// Gives all memory back.
   void release() noexcept;
-  /// The shape of the values of the last round, and what a block that begins may expect.
+  /// The shape of the values of the last round, and what a block that begins may expect; of padded values the
+  /// longest with its length. Nothing where no value has shown one yet.
+  [[nodiscard]] std::optional<extents> known_shape() const noexcept {
+    return known_ ? std::optional(shape_) : std::nullopt;
+  }
+  void expect(const std::optional<extents>& shape) {
+    known_ = shape.has_value();
+    shape_ = shape.value_or(extents());
+  }
+  /// After `finish`, where the round had no value: takes the shape of the values that came before it in the
+  /// run, whatever was expected when the round began. All rows are zeros then.
+  void settle(std::size_t slots, const std::optional<extents>& before);
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  void expect(const extents& shape) { shape_ = shape; }
   /// The first `slots` rows.
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
@@ -73,10 +88,12 @@ class flexible_values {
   [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
     return memory_.data() + slot * stride_;
   }
-  [[nodiscard]] bool has_memory() const noexcept { return memory_.data() != nullptr; }
-  /// Makes a place in the side arena for the value of a slot. Workers share it; what it has allocated it
-  /// keeps for the next round.
-  [[nodiscard]] std::byte* put_aside(std::size_t slot, std::size_t count, const extents& shape);
+  /// Whether there is a shape to show.
+  [[nodiscard]] bool shows_shape() const noexcept { return known_; }
+  /// Makes a place in the side arena for the value of a slot, which lies there as it will in the slot.
+  /// Workers share the arena; what it has allocated it keeps for the next round.
+  [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
+  [[nodiscard]] memory_space space() const noexcept { return memory_.space(); }
   [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
   [[nodiscard]] const extents* shapes() const noexcept { return shapes_.data(); }
   [[nodiscard]] const std::uint8_t* mask() const noexcept { return mask_.data(); }
@@ -92,6 +109,12 @@ class flexible_values {
     std::size_t used = 0;
   };
 
+  /// The bytes of a slot for values of this shape.
+  [[nodiscard]] std::size_t slot_bytes(const extents& shape) const noexcept {
+    return row_alignment_ == 0 ? static_cast<std::size_t>(shape.elements()) * element_bytes_
+                               : slot_bytes_with_gaps(shape);
+  }
+  [[nodiscard, gnu::cold]] std::size_t slot_bytes_with_gaps(const extents& shape) const noexcept;
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void drop_pieces() noexcept;
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
@@ -114,7 +137,10 @@ class flexible_values {
   std::unique_ptr<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
+  bool known_ = false;    // `shape_` is that of values, of this round or of one before
+  bool settled_ = false;  // of this round
   std::size_t element_bytes_;
+  std::size_t row_alignment_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;

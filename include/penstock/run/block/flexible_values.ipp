@@ -3,6 +3,8 @@
 
 #include <penstock/run/block/flexible_values.hpp>
 
+#include <penstock/run/block/slot_layout.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,9 +19,9 @@ PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   piece_ = 0;
   ++round_;
   lead_ = 0;
-  stride_ = stacks && shape_.rank() != 0 ? static_cast<std::size_t>(shape_.elements()) * element_bytes_ : 0;
+  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
   if (stacks) memory_.reserve(slots * stride_);
-  aside_ = false;
+  aside_ = settled_ = false;
 }
 
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
@@ -52,16 +54,27 @@ PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t vali
     finish_ragged(slots, valid);
 }
 
+PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
+  if (settled_ || how_ == collation::appended) return;
+  const bool stacks = how_ == collation::stacked;
+  expect(before);
+  if (known_ && !stacks) shape_ = shape_.drop_front().prepend(0);
+  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  if (slots * stride_ == 0) return;
+  memory_.reserve(slots * stride_);
+  std::memset(memory_.data(), 0, slots * stride_);
+}
+
 PENSTOCK_INLINE void flexible_values::copy(std::size_t to, const flexible_values& other, std::size_t first,
                                            std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const extents& shape = other.shape_at(first + i);
-    const auto size = static_cast<std::size_t>(shape.elements());
+    const std::size_t size = slot_bytes(shape);
     const std::byte* const where =
         other.is_aside(first + i) ? other.entries_[first + i].where : other.in_place(first + i);
     const bool fits = how_ == collation::stacked && stride_ != 0 && shape == shape_;
-    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, size, shape);
-    if (size != 0) std::memcpy(into, where, size * element_bytes_);
+    std::byte* const into = fits ? in_place(to + i) : put_aside(to + i, shape);
+    if (size != 0) std::memcpy(into, where, size);
   }
 }
 
@@ -77,15 +90,18 @@ PENSTOCK_INLINE void flexible_values::release() noexcept {
 }
 
 PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
-  if (memory_.data() == nullptr) return {};
-  if (how_ != collation::appended)
-    return {memory_.data(), slots * static_cast<std::size_t>(shape_.elements()) * element_bytes_};
+  if (memory_.data() == nullptr || (how_ != collation::appended && !known_)) return {};
+  if (how_ != collation::appended) return {memory_.data(), slots * slot_bytes(shape_)};
   return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
 }
 
-PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, std::size_t count,
-                                                      const extents& shape) {
-  std::byte* const where = allocate((count * element_bytes_ + 63) / 64 * 64);
+PENSTOCK_INLINE std::size_t flexible_values::slot_bytes_with_gaps(const extents& shape) const noexcept {
+  return static_cast<std::size_t>(detail::pitched_elements(shape, element_bytes_, row_alignment_)) *
+         element_bytes_;
+}
+
+PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, const extents& shape) {
+  std::byte* const where = allocate((slot_bytes(shape) + 63) / 64 * 64);
   entries_[slot] = {round_, where, shape};
   return where;
 }
@@ -127,6 +143,7 @@ PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const no
 }
 
 PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
+  settled_ = holes ? lead_of(valid) < valid : valid != 0;
   if (aside_ && valid != 0) put_in_place(slots, valid, holes);
   if (holes) fill_holes(valid);
   if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
@@ -144,16 +161,16 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
                    {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
                     to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
                  .in_stage("batch")};
-  stride_ = static_cast<std::size_t>(first.elements()) * element_bytes_;
+  stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
   for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
     if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
       std::memcpy(in_place(i), entries_[i].where, stride_);
   shape_ = first;
+  known_ = true;
 }
 
 PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
-  if (stride_ == 0 && lead_of(valid) == valid) shape_ = extents(std::uint64_t{0});  // none was seen yet
   for (std::size_t i = 0; i < valid && stride_ != 0; ++i)
     if (is_blank(i)) std::memset(in_place(i), 0, stride_);
 }
@@ -192,6 +209,7 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     }
   }
   shape_ = inner.prepend(longest);
+  settled_ = known_ = lead < valid;
   const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/device/concepts.hpp>
 
 #include <atomic>
@@ -24,25 +25,30 @@ class slot_memory {
   slot_memory() = default;
   template <device_session Session>
   slot_memory(Session& session, memory_account& account) noexcept
-      : session_(&session), calls_(&calls_to<Session>), account_(&account) {}
+      : session_(&session), calls_(&calls_to<Session>), account_(&account) {
+    if constexpr (requires { Session::space; }) space_ = Session::space;
+  }
   slot_memory(slot_memory&& other) noexcept
       : session_(other.session_),
         calls_(other.calls_),
         account_(other.account_),
         data_(std::exchange(other.data_, nullptr)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
+        capacity_(std::exchange(other.capacity_, 0)),
+        space_(other.space_) {}
   slot_memory& operator=(slot_memory&& other) noexcept {
     std::swap(session_, other.session_);
     std::swap(calls_, other.calls_);
     std::swap(account_, other.account_);
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
+    std::swap(space_, other.space_);
     return *this;
   }
   ~slot_memory() { release(); }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] memory_space space() const noexcept { return space_; }
 
   /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
   void reserve(std::size_t bytes, std::size_t keep = 0) {
@@ -69,6 +75,7 @@ class slot_memory {
   memory_account* account_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
+  memory_space space_ = memory_space::host;
 };
 
 }  // namespace penstock::inline v0_1

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/shape_class.hpp>
+#include <penstock/core/strided_view.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -42,17 +44,23 @@ template <class T>
 class whole_tensor {
  public:
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return values_; }
-  [[nodiscard]] tensor_view<const T> view() const noexcept { return {values_.data(), shape_}; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return {data(), values_.size()}; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {data(), shape_}; }
   operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
   T* resize(const extents& shape) {
     shape_ = shape;
     values_.resize(static_cast<std::size_t>(shape.elements()));
-    return values_.data();
+    return reinterpret_cast<T*>(values_.data());
   }
 
  private:
-  std::vector<T> values_;
+  // std::vector<bool> has bits where a view needs bools
+  using stored_type = std::conditional_t<std::same_as<T, bool>, std::byte, T>;
+  static_assert(sizeof(stored_type) == sizeof(T), "penstock: a bool takes one byte");
+
+  [[nodiscard]] const T* data() const noexcept { return reinterpret_cast<const T*>(values_.data()); }
+
+  std::vector<stored_type> values_;
   extents shape_;
 };
 
@@ -117,6 +125,14 @@ template <class T>
 struct whole_of<tensor_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
+template <class T>
+struct whole_of<tensor_part<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <class T>
+struct whole_of<strided_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
 template <blob T>
 struct whole_of<T> {
   using type = whole_bytes;
@@ -171,7 +187,13 @@ void make_whole(V&& value, W& into) {
   } else if constexpr (blob<value_type>) {
     into = value.finish();
   } else if constexpr (array_expression<value_type>) {
-    value.write_to(into.resize(value.shape()));
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    write_array(value, destination(to, shape));
+  } else if constexpr (detail::tells_strides<value_type>) {
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    destination(to, shape).copy_from(value);
   } else if constexpr (requires {
                          value.shape();
                          value.values();

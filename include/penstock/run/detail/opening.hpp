@@ -60,7 +60,7 @@ template <class Plan>
 const state& state_that_fits(const Plan& p, const state& given, const state& mine) {
   using parts = plan_parts<Plan>;
   state_needs needs{.resumable = resumable<Plan>, .elastic = elastic<Plan>, .batched = parts::batched};
-  if constexpr (parts::batched) {
+  if constexpr (parts::batched && !parts::facts.uneven) {
     const auto& batch = at<parts::in::batch>(p.stages());
     needs.global = batch.global;
     needs.step_size = batch.global ? batch.size : batch.global_size(mine.world);

@@ -30,6 +30,8 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
         difference.empty() ? first_difference(given.plan, mine.plan, false) : difference;
     refuse_state({"it is of another sequence: ", other.empty() ? "a stage was changed" : other});
   }
+  if (s.random != mine.random)
+    refuse_state({"it is of other random stages: ", difference.empty() ? "a key was changed" : difference});
   if (!needs.elastic && (!fits || s.rank != mine.rank)) {
     refuse_state({"it is of ", is_merged ? "" : "rank ", is_merged ? "" : std::to_string(s.rank) + " of ",
                   s.world, is_merged ? " ranks" : "", ", this is rank ", mine.rank, " of ", mine.world,

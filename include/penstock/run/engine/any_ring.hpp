@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/ring.hpp>
 
 #include <atomic>
@@ -11,8 +12,12 @@
 namespace penstock::inline v0_1 {
 
 /// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
-/// block, `waiting(true)` and `waiting(false)` around a wait for room. None of them throws.
+/// block, `waiting(true)` and `waiting(false)` around a wait for room, and `rest` where it holds no ticket.
+/// None of them throws.
 struct ring_work {
+  const live_limits* limits;
+  std::size_t number;  ///< of the thread
+
   void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
   void (*on_block)(ring_work&, std::uint64_t s) noexcept;
   void (*on_wait)(ring_work&, bool begins) noexcept;
@@ -20,6 +25,10 @@ struct ring_work {
   void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
   void finish(std::uint64_t s) noexcept { on_block(*this, s); }
   void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
 };
 
 /// Whether a ring was stopped: what the loops of workers look at, once a slot.
@@ -29,6 +38,7 @@ class stop_view {
   explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
 
   [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
   /// The same in the order of all sequentially consistent operations: for words that others wait on.
   [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
 

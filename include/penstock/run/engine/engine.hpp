@@ -2,12 +2,15 @@
 #pragma once
 
 #include <penstock/core/options.hpp>
+#include <penstock/device/concepts.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/run/engine/any_ring.hpp>
+#include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
@@ -26,6 +29,7 @@
 #include <stop_token>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
@@ -50,19 +54,22 @@ struct engine_basis {
     facts.copies = session_type::copies;
     begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
-    begin_with_.sizes_are_fixed = all_fixed<typename parts::element>::value;
+    begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
+                                  std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
     begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
     begin_with_.stages = names_of_stages(p);
-    begin_with_.observers = observers_of(p, *begin_with_.options.workers,
-                                         !parts::forward && takes_hints<reader_type> && options.ahead != 0);
+    if constexpr (parts::direct) begin_with_.batch_maps = batch_maps<Plan>::count;
+    begin_with_.observers =
+        observers_of(p, *begin_with_.options.workers,
+                     !parts::forward && takes_hints<reader_type> && *begin_with_.options.ahead != 0);
   }
 
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
     else
-      return p.source().open();
+      return connect_source_of(p);
   }
 
   Plan plan_;
@@ -92,7 +99,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using node_type =
       std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
-  using columns_type = columns_of<Plan>;
+  using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
   using block_type = block_of<columns_type, binding, typename session_type::transfer>;
 
@@ -109,7 +116,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed)),
-        front_(detail::front_of<Plan>::make(p), this->ring_blocks()) {
+        front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
+        maps_(this->plan_, *this->options().seed) {
     start(hints());
   }
   ~engine() { stop(); }
@@ -120,15 +128,28 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes that were found, for batches to come.
-  void learn_from(const block_type& b) noexcept { shapes_ = b.columns.shapes(); }
+  /// Remembers the shapes that were found, for batches to come, and gives a batch without samples those that
+  /// were found before it. Called in the order of blocks: before a block is copied to the device, or handed
+  /// out where none is.
+  void learn_from(block_type& b) {
+    if (b.transferred) return;
+    b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
+    shapes_ = b.columns.shapes();
+  }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
   /// Waits until no copy reads the memory of a block that was given back.
   void settle(block_type& b) {
-    if constexpr (requires { device_session().reuse(b.transfer); }) {
+    if constexpr (reusing_session<session_type>) {
       if (b.transferred) device_session().reuse(b.transfer);
     }
     b.transferred = false;
+  }
+
+  /// Calls the functions of `map_batch` in the consumer's thread, with a batch whose columns are in order; a
+  /// failure is kept in it. What they cost is charged to nobody.
+  void map_batch(block_type& b, const batch_rows& batch) noexcept {
+    typename batch_maps<Plan>::costs spent{};
+    maps_.template keep<evaluator_type>(b, batch, spent);
   }
 
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
@@ -143,6 +164,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// What one worker keeps.
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
+    [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
   };
 
   static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
@@ -171,8 +193,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
-            detail::for_each_cost(static_cast<const plan_worker&>(w).scratch,
-                                  [&](std::size_t number, const stage_cost& cost) { into[number] = cost; });
+            const auto& me = static_cast<const plan_worker&>(w);
+            [[maybe_unused]] const std::size_t last = detail::for_each_cost(
+                me.scratch, [&](std::size_t number, const stage_cost& cost) { into[number] = cost; });
+            if constexpr (parts::direct && parts::maps_batches)
+              std::copy(me.map_costs.begin(), me.map_costs.end(),
+                        into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); }};
@@ -185,14 +211,36 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }};
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists()};
     else
       return {};
+  }
+  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, range_list&) {
+    if constexpr (takes_fetched<reader_type>)
+      return [](void* e, const placement& samples, range_list& into) { self(e).list_all(samples, into); };
+    else
+      return nullptr;
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), hint_binding_);
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
+  }
+  void list_all(const placement& samples, range_list& into) {
+    samples.bind(orders(), hint_binding_);
+    listed_.clear();
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
+      listed_.push_back(hint_binding_(samples.index(slot)));
+    if constexpr (gets_ready<reader_type>) {
+      if (!this->reader_->is_ready()) this->reader_->get_ready(listed_);
+    }
+    for (std::size_t slot = 0; slot < listed_.size(); ++slot) {
+      into.stand_at(samples.turn + slot);
+      try {
+        ranges_of(*this->reader_, listed_[slot], scout_, into);
+      } catch (...) {  // whoever reads the sample will say what is wrong
+      }
+    }
   }
 
   void begin(block_type& b) {
@@ -201,8 +249,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.begin(static_cast<std::size_t>(b.slots));
   }
   void copy(block_type& b) {
-    if constexpr (session_type::copies)
+    if constexpr (session_type::copies) {
+      learn_from(b);
       device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
+    }
   }
 
   std::uint64_t evaluate_grain(plan_worker& w, block_type& b, std::uint64_t s,
@@ -212,12 +262,13 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
       detail::innermost(w.scratch).binding = &b.binding;
+      if constexpr (takes_fetched<reader_type>) detail::innermost(w.scratch).fetched.use(this->fetched());
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * this->grain_slots(), last = first + this->grain_slots();
+      const std::uint64_t first = grain * b.grain_slots, last = first + b.grain_slots;
       for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
         const batch_rows& batch = b.batches[i];
         // Batches whose positions follow each other are evaluated in one go.
@@ -263,15 +314,24 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
         for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
+      if constexpr (parts::maps_batches) {
+        if (b.what != nullptr || this->stopped()) return;
+        maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
+                                                 chain_type::depth + 1);
+        calls.costs(w, w.costs);
+        w.counts->publish(w.costs);
+      }
     }
   }
 
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
-  std::array<extents, columns_type::size> shapes_{};
+  typename columns_type::known_shapes shapes_{};
   // of whoever asks ahead: the thread that does, or else the consumer
   [[no_unique_address]] scout_of<reader_type> scout_;
   binding hint_binding_;
+  std::vector<position> listed_;
+  [[no_unique_address]] batch_maps<Plan> maps_;
 };
 
 }  // namespace penstock::inline v0_1

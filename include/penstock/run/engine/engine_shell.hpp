@@ -8,6 +8,7 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/home_process.hpp>
+#include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/read_ahead.hpp>
 #include <penstock/run/engine/sizes.hpp>
@@ -36,7 +37,6 @@ class engine_shell;
 struct alignas(64) engine_worker : ring_work {
   engine_shell* shell = nullptr;
   worker_counts* counts = nullptr;
-  std::size_t number = 0;
   std::vector<stage_cost> costs{};  // of the source and each stage, when last looked at
   room_wait room{};
   joined_thread thread{};
@@ -76,8 +76,11 @@ struct engine_setup {
   /// Settles how many workers there are, where nobody said, and how large the pieces are into which the work
   /// is cut. `facts` lack what the machine decides, and `positions` the size of a chunk.
   void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
+  /// Settles how many samples are asked for ahead: as many as the plan says, in samples or in bytes, else as
+  /// many as a storage with latency needs. A part of `size`.
+  void settle_ahead(const size_facts& facts);
 
-  run_options options;  ///< `workers` is set
+  run_options options;  ///< `workers` and `ahead` are set
   feed leading;         ///< which positions the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
@@ -89,7 +92,9 @@ struct engine_setup {
   bool crowded = false;             ///< threads share processors
   bool times_grains = false;        ///< with observers, the first sample of every grain is timed
   bool tells_costs = false;         ///< and they are told what each stage took
-  std::vector<std::string> stages;  ///< names of the source and the value stages
+  std::uint64_t sample_bytes = 0;   ///< as the source knows it; 0 where it does not
+  std::vector<std::string> stages;  ///< names of the source and the value stages, and of `map_batch`
+  std::size_t batch_maps = 0;       ///< of those, the last ones: they are timed for whole batches
   std::vector<any_observer> observers;
 };
 
@@ -117,7 +122,11 @@ class engine_shell {
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
   [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
   /// Ends all work; the consumer's wait too. Any thread, any number of times.
-  void request_stop() noexcept { ring_.stop(); }
+  void request_stop() noexcept {
+    ring_.stop();
+    limits_.stop();
+    ahead_.let_go();
+  }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.
   void stop() noexcept;
@@ -138,9 +147,17 @@ class engine_shell {
   template <class Move>
   void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
     drop_opened();
-    move(leading_);
+    try {
+      move(leading_);
+    } catch (...) {
+      begin_again({});  // wherever the feed stands: what is dropped is not what comes next
+      throw;
+    }
     begin_again(front);
   }
+  /// Moves limits; see `run::adjust`. Any thread.
+  void adjust(const run_limits& wanted);
+  [[nodiscard]] run_limits limits() const noexcept { return limits_.now(); }
   /// Lets the feed read ahead up to this epoch.
   void limit(std::uint64_t epochs);
   /// Waits until a block that `next` gave is on its device.
@@ -157,8 +174,8 @@ class engine_shell {
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
-  /// Slots that a worker takes at a time.
-  [[nodiscard]] std::uint64_t grain_slots() const noexcept { return setup_.grain_slots; }
+  /// What was fetched ahead; null where nothing is.
+  [[nodiscard]] range_store* fetched() const noexcept { return ahead_.store(); }
   /// Blocks in flight, at most; those that the consumer holds included.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
@@ -174,8 +191,12 @@ class engine_shell {
     return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
   }
   void prepare(block& b);
+  [[nodiscard]] bool goes_on();
+  [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();
   void begin_again(std::span<const std::uint64_t> front);
+  [[nodiscard]] bool may_open();
+  void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
   void send_ahead();
   void start_copy(block& b);
@@ -190,10 +211,13 @@ class engine_shell {
   home_process home_;
   memory_account account_;
   feed leading_, delivered_feed_;
+  std::uint64_t grains_;  // of a block
   any_ring ring_;
+  live_limits limits_;
   std::vector<block*> in_ring_;
   block_pool pool_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  std::uint64_t turn_ = 0;     // slots of all blocks that were prepared
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};

@@ -26,15 +26,28 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (!options.workers) options.workers = default_workers(local_ranks);
   crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
   facts.crowded = crowded;
+  sample_bytes = facts.sample_bytes;
+  settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
   leading = feed(std::move(positions));
-  batches_per_block = sizes.batches_per_block(leading.slots_per_block());
+  batches_per_block = leading.uneven().any() ? 1 : sizes.batches_per_block(leading.slots_per_block());
   const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
   grain_slots = sizes.grain(slots);
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
+}
+
+PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
+  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096;
+  if (options.ahead_bytes)
+    options.ahead =
+        facts.sample_bytes == 0
+            ? most_by_bytes
+            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, most_by_bytes);
+  else if (!options.ahead)
+    options.ahead = facts.latency && *options.workers != 0 ? without_being_asked : 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
@@ -45,10 +58,10 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       setup_(std::move(setup)),
       leading_(setup_.leading),
       delivered_feed_(leading_),
-      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth,
-                      (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
-                          setup_.grain_slots,
-                      setup_.crowded ? 0 : 2000)),
+      grains_((leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+              setup_.grain_slots),
+      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
+      limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       in_ring_(ring_.blocks()),
       pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
@@ -56,7 +69,10 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),
       watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
-      stop_callback_(token, stopper{this}) {}
+      stop_callback_(token, stopper{this}) {
+  leading_.stop_at(ring_.stop_state().flag());
+  delivered_feed_.stop_at(ring_.stop_state().flag());
+}
 
 PENSTOCK_INLINE engine_shell::~engine_shell() {
   for (engine_worker* const w : workers_) calls_->destroy_worker(w);
@@ -82,6 +98,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
       auto& me = static_cast<engine_worker&>(work);
       me.shell->waiting(me, begins);
     };
+    w->limits = &limits_;
     w->shell = this;
     w->counts = &counts_[i];
     w->costs.resize(setup_.stages.size());
@@ -89,8 +106,12 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
   try {
     for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
-    if (who.self != nullptr && setup_.options.ahead != 0)
-      ahead_.start(leading_, who, watch_, setup_.options.ahead, count != 0);
+    if (who.self != nullptr && limits_.ahead() != 0) {
+      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead());
+      if (stopped()) ahead_.let_go();
+      if (const range_store* const there = fetched())
+        account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
+    }
     if (count != 0) watchdog_.start(explain, this);
   } catch (const std::system_error& e) {
     stop();
@@ -102,16 +123,62 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
 }
 
+/// What read-ahead holds: room for the samples that are asked for and those that are opened, and a quarter of
+/// the memory that the whole run may have.
+PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
+  const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
+  const std::uint64_t turns =
+      std::min(limits_.ahead(), read_ahead::most_turns) + slots * (ring_blocks() + 2) + 128;
+  std::uint64_t bytes = 64_MiB;
+  if (setup_.options.ahead_bytes)
+    bytes = *setup_.options.ahead_bytes;
+  else if (setup_.sample_bytes != 0)
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, 256_MiB);
+  if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
+  return {bytes, turns};
+}
+
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
-  ring_.stop();
+  request_stop();
   calls_->stop_front(engine_);
   ahead_.stop();
   watchdog_.stop();
   for (engine_worker* const w : workers_) w->thread.join();
 }
 
+PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
+  home_.check();
+  limits_.adjust(wanted);
+  if (wanted.ahead) ahead_.look_again();
+}
+
+/// Whether the limits let one more block be opened: always where none is, so that the run goes on.
+PENSTOCK_INLINE bool engine_shell::may_open() {
+  const std::size_t most = limits_.blocks();
+  if (most == ring_.blocks()) return opened_ - delivered_ < most;
+  return opened_ == delivered_ || (opened_ - delivered_ < most && pool_.out() < most);
+}
+
+/// Gives back the memory of blocks that a lowered depth leaves idle. One more than the consumer holds is
+/// always needed.
+PENSTOCK_INLINE void engine_shell::shrink() {
+  const std::size_t held = pool_.out() - static_cast<std::size_t>(opened_ - delivered_);
+  const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
+  try {
+    pool_.see_surplus(needed, [this](block& b) {
+      if (calls_->held(b) == 0) return;
+      calls_->settle(engine_, b);
+      calls_->release(b);
+    });
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::open_more() {
-  while (opened_ - delivered_ < ring_.blocks() && !stopped() && leading_.more()) {
+  if (limits_.blocks() < ring_.blocks()) shrink();
+  while (may_open() && !stopped() && goes_on()) {
     block* b = pool_.take();
     if (b == nullptr) {
       if (pool_.made() >= pool_.most() || !room_for_another()) return;
@@ -136,10 +203,25 @@ PENSTOCK_INLINE void engine_shell::open_more() {
   }
 }
 
+/// Whether there is one more block to open. What is wrong with it is due after what was opened before.
+PENSTOCK_INLINE bool engine_shell::goes_on() {
+  if (leading_.ready()) return true;
+  if (opened_ != delivered_) return false;
+  try {
+    return leading_.more();
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::prepare(block& b) {
   b.clear_failure();
   b.rows = 0;
+  b.turn = turn_;
   leading_.prepare(b, setup_.batches_per_block);
+  turn_ += b.slots;
+  b.grain_slots = std::max(setup_.grain_slots, (b.slots + grains_ - 1) / grains_);
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
@@ -160,10 +242,12 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = in_ring(delivered_++);
+  ahead_.passed(b->turn + b->slots);
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // first batches of a run take more
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
     try {
+      if (b->what == nullptr) start_copy(*b);  // blocks are copied in their order
       send_ahead();
     } catch (...) {
       give_back_and_stop(b);  // what comes next is not what the consumer misses
@@ -175,15 +259,19 @@ PENSTOCK_INLINE block* engine_shell::next() {
 
 PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
+  if (delivered_ != opened_) ahead_.halt();
   while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
   abandon_.store(false, std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
   // else the run was stopped, and workers may still be in it
-  if (delivered_ == opened_) calls_->restart_front(engine_, front);
+  if (delivered_ == opened_) {
+    calls_->restart_front(engine_, front);
+    ahead_.restart(leading_);
+    turn_ = 0;
+  }
   delivered_feed_ = leading_;
-  ahead_.restart(leading_);
 }
 
 PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
@@ -227,7 +315,9 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.samples = samples_;
   all.bytes = bytes_;
   all.batches = batches_;
-  all.workers = *setup_.options.workers;
+  all.workers = limits_.workers();
+  if (home_.here())  // in a child after fork another thread may have held the lock
+    all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
   all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
@@ -292,8 +382,8 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);
   }
-  watch_.grain(w.number, w.costs, b, grain * setup_.grain_slots, setup_.grain_slots, samples,
-               {begin, end, activity::evaluate, 0, s});
+  watch_.grain(w.number, std::span(w.costs).first(w.costs.size() - setup_.batch_maps), b,
+               grain * b.grain_slots, b.grain_slots, samples, {begin, end, activity::evaluate, 0, s});
 }
 
 PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {

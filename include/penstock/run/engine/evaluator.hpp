@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -258,8 +259,10 @@ class evaluator {
           continue;
         }
         try {
-          const position at = p.from_batches ? p.gathered[static_cast<std::size_t>(e.slot)]
-                                             : position{p.epoch, p.index(e.slot)};
+          position at{p.epoch, p.index(e.slot)};
+          std::span<const position> origins(&at, 1);
+          if (p.from_batches) origins = p.gathered.of(static_cast<std::size_t>(e.slot));
+          at = origins.front();
           e.what.at_position(at);
           if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
             settle(*known);
@@ -267,6 +270,11 @@ class evaluator {
             bad_slot one{e.slot, at, e.what};
             settle(one);
             p.note_bad(one);
+            one.hole = false;  // the row is one hole, and all that was put into it is lost
+            for (const position also : origins.subspan(1)) {
+              one.at = also;
+              p.note_bad(one);
+            }
           }
         } catch (...) {
           return note_failure(p, e.slot, p.index(e.slot));
@@ -298,6 +306,7 @@ class evaluator {
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
       bring(rows.slot);
+      if constexpr (at_turns) detail::innermost(rows.w).fetched.stand_at(p.turn + rows.slot);
       counts.begin_run(index, 1);
       chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
       ++rows.slot;
@@ -368,6 +377,9 @@ class evaluator {
     }
     rows.end(into, at);
   }
+
+  static constexpr bool at_turns =
+      detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 
   Chain chain_;
   const Ring& ring_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
@@ -27,7 +28,7 @@ class any_observer {
   template <class Session>
     requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
   explicit any_observer(Session session)
-      : self_(std::make_shared<Session>(std::move(session))), calls_(&calls_to<Session>) {}
+      : self_(new Session(std::move(session))), calls_(&calls_to<Session>) {}
 
   void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
   void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
@@ -45,17 +46,19 @@ class any_observer {
       [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
       [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
 
-  std::shared_ptr<void> self_;
+  shared<void> self_;
   const calls* calls_;
 };
 
-/// The names of a plan's source and value stages, in the order in which workers go through them.
+/// The names of a plan's source and value stages, in the order in which workers go through them; then those
+/// of `map_batch`, where workers call it.
 template <class Plan>
 [[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
   std::vector<std::string> names;
   detail::add_text(names, Plan::source_type::source_name);
   const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage>) detail::add_text(names, text_of_stage(stage));
+    if constexpr (value_stage<Stage> || (plan_parts<Plan>::direct && part_of_kind<Stage, batch_map_tag>))
+      detail::add_text(names, text_of_stage(stage));
   };
   p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
   return names;

@@ -68,11 +68,11 @@ PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noe
     e.epoch = b.batches.front().delivered.epoch;
     for (const batch_rows& batch : b.batches) e.samples += batch.valid;
   } else if (b.from_batches) {
-    e.samples = b.gathered.size();
+    e.samples = b.gathered.all().size();
     if (b.gathered.empty()) return;
-    e.epoch = b.gathered.front().epoch;
-    e.first = b.gathered.front().index;
-    e.last = b.gathered.back().index;
+    e.epoch = b.gathered.all().front().epoch;
+    e.first = b.gathered.all().front().index;
+    e.last = b.gathered.all().back().index;
   } else {
     e.samples = b.rows;
   }

@@ -3,14 +3,31 @@
 
 #include <penstock/run/engine/read_ahead.hpp>
 
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
-                                       std::uint64_t samples, bool own_thread) {
+                                       const live_limits& limits, bool own_thread, ahead_sizes sizes) {
   who_ = who;
   feed_ = first;
   watch_ = &watch;
-  samples_ = samples;
+  limits_ = &limits;
+  if (who_.ranges != nullptr && own_thread) {
+    try {
+      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
+    } catch (const std::bad_alloc&) {
+      throw error(errc::io, {"the machine does not give ", sizes.bytes,
+                             " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
+                             "before batch, or prefetch(0) to fetch nothing"})
+          .in_stage("prefetch");
+    }
+    store_.store(&fetcher_->store(), std::memory_order_release);
+  }
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
 }
 
@@ -32,54 +49,150 @@ PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
   feed_.limit(epochs);
 }
 
+PENSTOCK_INLINE void read_ahead::look_again() {
+  { const std::lock_guard guard(lock_); }  // whoever follows has not looked yet, or waits
+  more_.notify_one();
+}
+
 PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
   if (who_.self == nullptr) return;
-  const std::lock_guard guard(lock_);
+  std::unique_lock held(lock_);
+  restarts_ = true;
+  ++restarted_;
+  if (fetcher_) {
+    halt();
+    idle_.wait(held, [this] { return !asking_; });
+    fetcher_->end_reads();
+    fetcher_->store().clear();
+  }
   feed_ = now;
-  opened_ = asked_ = 0;
+  opened_ = asked_ = turn_ = 0;
+  restarts_ = false;
+  more_.notify_one();
+}
+
+PENSTOCK_INLINE void read_ahead::let_go() noexcept {
+  if (range_store* const there = store()) there->stop();
 }
 
 PENSTOCK_INLINE void read_ahead::stop() noexcept {
+  let_go();
   {
     const std::lock_guard guard(lock_);
     stop_ = true;
   }
   more_.notify_one();
   if (thread_.joinable()) thread_.join();
+  if (fetcher_) fetcher_->end_reads();
 }
 
-/// One block's worth of hints; the lock is free while the kernel is asked.
-PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
-  feed_.prepare(next_, 1);
-  asked_ += next_.slots == 0 ? 1 : next_.slots;
+// Cuts the epoch at hand, which may take a pass over it: the lock is free meanwhile. False where it cannot be
+// cut, or where the feed stands elsewhere by then.
+PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
+  if (feed_.is_cut()) return true;
+  feed next = feed_;
+  const std::uint64_t begun = restarted_;
   held.unlock();
-  const std::uint64_t begin = watch_->now();
-  try {
-    who_.hint(who_.self, next_);
-  } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-  }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), next_.batches[0].valid);
+  (void)next.ready();
   held.lock();
+  if (begun != restarted_ || restarts_ || stop_ || !next.is_cut()) return false;
+  next.limit(feed_.limit());
+  feed_ = std::move(next);
+  return true;
+}
+
+// What is fetched is asked for some samples at a time, so that those that lie together are read together.
+PENSTOCK_INLINE bool read_ahead::behind() {
+  if (!feed_.ready()) return false;
+  if (!fetcher_) return asked_ < opened_ + limits_->ahead();
+  const std::uint64_t ahead = std::min(limits_->ahead(), most_turns);
+  return asked_ + std::clamp<std::uint64_t>(ahead / 4, 1, most_at_once) <= opened_ + ahead;
+}
+
+// The ranges or hints of one block, and with ranges of those that follow while they are few. The lock is free
+// while the source is asked.
+PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
+  const std::uint64_t begin = watch_->now();
+  std::uint64_t samples = 0, first = turn_;
+  do {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+    turn_ += next_.slots;
+    asked_ += next_.slots == 0 ? 1 : next_.slots;
+    if (limits_->ahead() == 0) break;  // it is being evaluated already
+    samples += next_.batches[0].valid;
+    held.unlock();
+    try {
+      // A batch far longer than the usual ones has no places in the store: workers read it themselves.
+      if (!fetcher_)
+        who_.hint(who_.self, next_);
+      else if (turn_ - store()->passed() <= store()->turns())
+        list_next();
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    }
+    held.lock();
+  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_at_once && ranges_.bytes() < most_bytes &&
+           feed_.is_cut() && behind());
+  if (samples == 0) return;
+  const bool in_vain = restarts_ || stop_;
+  held.unlock();
+  if (fetcher_) {
+    try {
+      if (!in_vain) fetcher_->fetch(ranges_);
+    } catch (...) {  // memory is short: workers read for themselves
+    }
+    ranges_.clear();
+  }
+  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), samples);
+  held.lock();
+}
+
+// Where everything has been in memory for some blocks, most are left out, so that looking costs nothing.
+PENSTOCK_INLINE void read_ahead::list_next() {
+  constexpr unsigned seen_warm = 4, most_left_out = 31;
+  if (left_out_ != 0) {
+    --left_out_;
+    return;
+  }
+  const std::size_t listed = ranges_.entries().size();
+  const std::uint64_t warm = ranges_.warm();
+  who_.ranges(who_.self, next_, ranges_);
+  warm_blocks_ = ranges_.entries().size() == listed && ranges_.warm() != warm ? warm_blocks_ + 1 : 0;
+  if (warm_blocks_ >= seen_warm) left_out_ = std::min(2 * warm_blocks_, most_left_out);
 }
 
 PENSTOCK_INLINE void read_ahead::catch_up() {
   std::unique_lock held(lock_);
-  while (!stop_ && behind()) ask_once(held);
+  while (!stop_ && cut_epoch(held) && behind()) ask_once(held);
 }
 
 PENSTOCK_INLINE void read_ahead::follow() noexcept {
   std::unique_lock held(lock_);
   while (!stop_) {
-    if (behind()) {
-      try {
-        ask_once(held);
-      } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
-        if (!held.owns_lock()) held.lock();
-        return;
-      }
-    } else {
+    if (restarts_) {
       more_.wait(held);
+      continue;
     }
+    const std::uint64_t begun = restarted_;
+    if (!cut_epoch(held)) {
+      if (!stop_ && begun == restarted_) more_.wait(held);
+      continue;
+    }
+    if (!behind()) {
+      more_.wait(held);
+      continue;
+    }
+    asking_ = true;
+    bool failed = false;
+    try {
+      ask_once(held);
+    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+      if (!held.owns_lock()) held.lock();
+      failed = true;
+    }
+    asking_ = false;
+    idle_.notify_all();
+    if (failed) return;
   }
 }
 

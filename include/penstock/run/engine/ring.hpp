@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/compiled.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace penstock::inline v0_1 {
 
@@ -64,10 +64,11 @@ class ring {
 
   /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
   /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
-  /// wait for room.
+  /// wait for room; in `work.rest()`, where it holds no ticket, it may wait as long as it likes.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
+      work.rest();
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t s = ticket / grains_;
       slot& block = slots_[s % blocks_];
@@ -124,7 +125,7 @@ class ring {
   unsigned spins_;
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<bool> stop_{false};
-  std::unique_ptr<slot[]> slots_;
+  detail::fixed_array<slot> slots_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -6,7 +6,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(std::make_unique<slot[]>(blocks)) {}
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
   auto& turn = slots_[s % blocks_].turn;

@@ -6,6 +6,8 @@
 #include <penstock/core/options.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/run/block/column_set.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 
 #include <cstddef>
@@ -46,9 +48,11 @@ inline constexpr bool plain_plan =
 struct size_facts {
   bool direct = false;             ///< batches whose slots are known before anything is evaluated
   bool plain = false;              ///< see `plain_plan`
+  bool maps_batches = false;       ///< something is done with whole batches, which may cost any time
   bool batch_by_chunk = false;     ///< over a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
+  bool latency = false;            ///< reads take so long that they are worth beginning early
   std::uint64_t slot_bytes = 0;    ///< that a sample takes in a batch; 0 where its type does not tell
   std::uint64_t sample_bytes = 0;  ///< of a sample as the source knows it; 0 where it does not
   std::uint64_t batch_size = 0;    ///< of this rank; 0 without `batch`
@@ -62,10 +66,15 @@ template <class Plan>
   size_facts facts;
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
+  facts.maps_batches = parts::maps_batches;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
-  if constexpr (parts::batched) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
-  if constexpr (requires { reader->bytes_per_sample(); }) {
+  facts.latency = has_latency<typename Plan::source_type::reader>;
+  if constexpr (parts::batched) {
+    if constexpr (!parts::facts.uneven) facts.batch_size = detail::at<parts::in::batch>(p.stages()).size;
+    facts.slot_bytes = columns_of<Plan>::row_bytes;  // gaps are a part of it
+  }
+  if constexpr (knows_bytes_per_sample<typename Plan::source_type::reader>) {
     if (reader != nullptr) facts.sample_bytes = reader->bytes_per_sample();
   }
   return facts;
@@ -80,7 +89,7 @@ class run_sizes {
       : options_(options), facts_(facts) {}
 
   /// Batches of one block: one, but for small batches of plain numbers, where handing over costs more than
-  /// evaluating. `slots`: of one batch.
+  /// evaluating, and where nothing is done with whole batches. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each. `slots`: of one block.

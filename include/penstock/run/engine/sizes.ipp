@@ -8,7 +8,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) const noexcept {
-  if (!facts_.direct || !facts_.plain || facts_.copies || options_.depth) return 1;
+  if (!facts_.direct || !facts_.plain || facts_.maps_batches || facts_.copies || options_.depth) return 1;
   return static_cast<std::size_t>(
       std::clamp<std::uint64_t>(plain_slots() / std::max<std::uint64_t>(1, slots), 1, 256));
 }

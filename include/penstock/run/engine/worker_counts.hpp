@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/observe/counters.hpp>
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +72,10 @@ class alignas(64) worker_counts {
   void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
   /// Adds up one grain.
   void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
+  /// Adds work on a whole batch.
+  void add_busy(std::uint64_t nanoseconds) noexcept {
+    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  }
   /// Adds a wait for room that ends now.
   void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
   /// What the source and each value stage have cost so far.
@@ -86,7 +90,7 @@ class alignas(64) worker_counts {
   struct published {
     std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
   };
-  std::unique_ptr<published[]> stages_;
+  detail::fixed_array<published> stages_;
 };
 
 /// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value

@@ -8,7 +8,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void worker_counts::follow_stages(std::size_t count) {
-  stages_ = std::make_unique<published[]>(count);
+  stages_ = detail::fixed_array<published>(count);
 }
 
 PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanoseconds) noexcept {

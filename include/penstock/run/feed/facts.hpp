@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/cut.hpp>
+#include <penstock/order/step_cut.hpp>
 #include <penstock/run/feed/selection.hpp>
 
 #include <cstdint>
@@ -25,7 +27,7 @@ class step_orders {
       : size_(orders.size()), sample_at_([](const void* chain, position at) {
           return static_cast<const Orders*>(chain)->sample_at(at);
         }) {
-    owner_.reset(new const Orders(std::move(orders)));
+    owner_ = shared<const void>(new const Orders(std::move(orders)));
   }
 
   /// Whether there are any.
@@ -38,7 +40,7 @@ class step_orders {
  private:
   std::uint64_t size_ = 0;
   position (*sample_at_)(const void*, position) = nullptr;
-  std::shared_ptr<const void> owner_;
+  shared<const void> owner_;
 };
 
 /// What a feed knows of its plan.
@@ -64,6 +66,8 @@ struct feed_facts {
   bool forward = false;
   /// A loop without batches and deciders: what all ranks have had says where each of them stands.
   bool dealt_in_turn = false;
+  /// The cut, where batches have no fixed number of samples. Of `mine` only size, world and rank count then.
+  any_step_cut uneven;
 };
 
 /// The facts of a plan whose sample orders are made. `chunk`: samples of a chunk, where there are chunks.
@@ -89,17 +93,26 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
   if constexpr (parts::direct) {
     const auto& batch = detail::at<in::batch>(p.stages());
     const world share = world_of(p);
-    made.mine = {.size = orders.size(),
-                 .global = batch.global_size(share.size),
-                 .world = share.size,
-                 .rank = share.rank,
-                 .lanes = orders.lanes(),
-                 .policy = batch.at_end};
-    made.mine.check();
-    auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
-                                         detail::orders_between<in::batch, in::count>(p.stages()));
-    if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
-      made.after_batch = step_orders(std::move(after));
+    if constexpr (parts::facts.uneven) {
+      made.mine = {.size = orders.size(), .world = share.size, .rank = share.rank};
+      made.mine.check();
+      made.uneven = any_step_cut(batch.cut_of(orders, cut_input{.world = share.size,
+                                                                .rank = share.rank,
+                                                                .dataset = p.source().fingerprint(),
+                                                                .samples = p.source().size()}));
+    } else {
+      made.mine = {.size = orders.size(),
+                   .global = batch.global_size(share.size),
+                   .world = share.size,
+                   .rank = share.rank,
+                   .lanes = orders.lanes(),
+                   .policy = batch.at_end};
+      made.mine.check();
+      auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
+                                           detail::orders_between<in::batch, in::count>(p.stages()));
+      if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
+        made.after_batch = step_orders(std::move(after));
+    }
   } else {
     if (made.fixed_steps)
       made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);

@@ -14,10 +14,13 @@ PENSTOCK_INLINE feed::feed(feed_facts facts)
     : facts_(std::move(facts)), cursor_(facts_.buffer_capacity, facts_.buffer_seed) {
   const cut& c = facts_.mine;
   whole_ = c.whole();
+  by_arithmetic_ = !facts_.has_buffer && !facts_.uneven.any();
   if (facts_.forward) {
     in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // nobody knows how many there are
   } else if (facts_.by_sample) {
     in_pass_ = end_ = c.size / c.world + (c.rank < c.size % c.world ? 1 : 0);
+  } else if (facts_.uneven.any()) {
+    usual_ = std::max<std::uint64_t>(1, facts_.uneven.usual());
   } else {
     in_pass_ = facts_.after_batch.any() ? facts_.after_batch.size() : c.steps();
     end_ = facts_.fixed_steps.value_or(in_pass_);
@@ -34,6 +37,7 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
     if (facts_.forward || facts_.fixed_steps || c.size >= no_end) return std::nullopt;
     return in_pass_;
   }
+  if (facts_.uneven.any()) return c.size / c.world;
   if (!facts_.fixed_steps && (c.size >= no_end || end_ >= no_end)) return std::nullopt;
   if (facts_.fixed_steps || facts_.after_batch.any()) return end_ * whole_.slots;
   return whole_.count * whole_.slots + (c.steps() > whole_.count ? c.valid(whole_.count) : 0);
@@ -41,16 +45,32 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::samples_per_epoch() const {
 
 PENSTOCK_INLINE std::uint64_t feed::slots_per_block() const noexcept {
   if (facts_.by_sample) return facts_.chunk;
+  if (facts_.uneven.any()) return usual_;
   const cut& c = facts_.mine;
   // A last step that is divided anew may give a rank one more than a whole one does.
   return std::max<std::uint64_t>(1, std::max(c.slots(0), c.slots(c.steps() - 1)));
 }
 
+PENSTOCK_INLINE bool feed::ready() noexcept {
+  try {
+    if (!more()) return false;
+    if (facts_.uneven.any()) (void)now_.at(step_);
+    return true;
+  } catch (...) {  // whoever prepares it will say what is wrong
+    return false;
+  }
+}
+
 PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass) {
+  if (facts_.uneven.any() && epoch_ != epoch) {
+    bound_ = no_epoch;
+    end_ = 0;
+  }
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
-  if (!facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
+  const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
+  if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
 }
 
@@ -62,6 +82,12 @@ PENSTOCK_INLINE std::uint64_t feed::ordinals_below(std::uint64_t index) const no
 PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
   const cut& c = facts_.mine;
   bool same_world = true;
+  if (facts_.uneven.any()) {
+    if (!s.front.empty() || !s.held.empty() ||
+        (s.pass | s.rows | s.survivors | s.dealt | s.taken | s.given) != 0)
+      return "it counts rows where only batches are counted";
+    return {};  // `step_of` says the rest
+  }
   if (!facts_.by_sample) {
     if (s.step > end_) return "it has more steps than an epoch";
     if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
@@ -91,6 +117,37 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
                           : "what its shuffle_buffer holds does not go with its step";
 }
 
+PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
+  if (!facts_.uneven.any() || step_ == 0) return 0;
+  return bound_ == epoch_ ? now_.before(step_) : facts_.uneven.bind(epoch_).before(step_);
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const {
+  if (!facts_.uneven.any() || (s.step | s.ordinal) == 0) return s.step;
+  const any_epoch_cut there = facts_.uneven.bind(s.epoch);
+  if (s.world == facts_.mine.world || there.lists()) {
+    const bool same = s.world == facts_.mine.world && s.step <= there.steps();
+    return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
+  }
+  std::uint64_t low = 0, high = there.steps();  // the first step that has as many before it
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (there.before(middle) < s.ordinal)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return there.before(low) == s.ordinal ? std::optional(low) : std::nullopt;
+}
+
+PENSTOCK_INLINE void feed::check_epoch() const {
+  if (!facts_.uneven.any()) return;
+  try {
+    facts_.uneven.bind(epoch_, stop_).check();
+  } catch (const pass_stopped&) {  // there will be no step
+  }
+}
+
 PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t given,
                                           std::vector<std::uint64_t> held) {
   const position at = locate();
@@ -108,6 +165,8 @@ PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
   p.high = 0;
   if (facts_.by_sample)
     prepare_chunk(p);
+  else if (facts_.uneven.any())
+    prepare_uneven(p);
   else
     prepare_batches(p, most);
 }
@@ -150,6 +209,54 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
 
+/// What has to be known before so many steps are gone by; false where a stopped run does not know it.
+PENSTOCK_INLINE bool feed::look(std::uint64_t steps) {
+  if (facts_.has_buffer) draw(steps, nullptr);
+  return !facts_.uneven.any() || bind_epoch();
+}
+
+PENSTOCK_INLINE bool feed::is_end() {
+  if (facts_.uneven.any() && !bind_epoch()) return true;
+  return step_ >= end_;
+}
+
+PENSTOCK_INLINE bool feed::bind_this_epoch() {
+  try {
+    now_ = facts_.uneven.bind(epoch_, stop_);
+  } catch (const pass_stopped&) {
+    return false;
+  }
+  end_ = now_.steps();
+  bound_ = epoch_;
+  return true;
+}
+
+PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
+  if (!bind_epoch()) throw pass_stopped{};  // not where `ready` said that there is one more
+  const step_view view = now_.at(step_);
+  batch_rows& batch = p.batches.emplace_back();
+  batch.view = view;
+  p.slots = batch.slots = view.slots();
+  batch.valid = view.valid();
+  batch.global = now_.count(step_);
+  batch.delivered = {epoch_, step_};
+  p.epoch = epoch_;
+  p.listed = now_.lists();
+  if (p.listed) {
+    now_.list(step_, p.indices);
+    p.indices.resize(static_cast<std::size_t>(p.slots));  // padding has no position
+    for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
+      p.low = std::min(p.low, p.indices[static_cast<std::size_t>(slot)]);
+      p.high = std::max(p.high, p.indices[static_cast<std::size_t>(slot)] + 1);
+    }
+  } else if (batch.valid != 0) {
+    const std::uint64_t first = view.contiguous() ? view.base() : now_.before(step_);
+    p.low = first;
+    p.high = first + (view.contiguous() ? batch.valid : batch.global);
+  }
+  go_on(1);
+}
+
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
@@ -187,6 +294,7 @@ PENSTOCK_INLINE void feed::next_pass() noexcept {
   } else {
     ++epoch_;
     pass_ = 0;
+    if (facts_.uneven.any()) end_ = 0;
   }
   step_ = 0;
 }

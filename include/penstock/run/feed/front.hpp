@@ -6,6 +6,7 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/projection.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
@@ -263,7 +264,7 @@ auto make_front(const Plan& p) {
   using reader = typename Plan::source_type::reader;
   using item = typename Plan::source_type::element;
   return detail::nest_front<item, 0, plan_parts<Plan>::first_orders_end>(
-      reader_front<reader, item>(p.source().open()), p.stages());
+      reader_front<reader, item>(connect_source_of(p)), p.stages());
 }
 
 }  // namespace penstock::inline v0_1

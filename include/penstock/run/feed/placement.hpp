@@ -42,6 +42,7 @@ struct placement {
   bool last = false;                // chunks: the last one of its pass
   std::uint64_t epoch = 0;          // of the positions
   std::uint64_t slots = 0;          // rows of all batches
+  std::uint64_t turn = 0;           // rows of all that was placed before: the number of the first one
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
 
   /// The position index in a row.

@@ -90,6 +90,11 @@ class consumer_place {
     committed_.dealt += rules_.ranks;
     return true;
   }
+  /// Whether it stood at the beginning of an epoch at the last commit.
+  [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch) const noexcept {
+    return committed_.epoch == epoch && committed_.pass == 0 && committed_.ordinal == 0 &&
+           committed_.step == 0 && committed_.rows == 0;
+  }
   /// Writes down where it stood at the last commit.
   void write(state& s, feed& delivered) const;
 

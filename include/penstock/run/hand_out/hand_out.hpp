@@ -48,7 +48,7 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
-  made.pieces = plain_plan<Plan> && !engine<Plan>::session_type::copies;
+  made.pieces = plain_plan<Plan> && !parts::maps_batches && !engine<Plan>::session_type::copies;
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
@@ -110,9 +110,9 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       while (this->epoch() == epoch && !engine.stopped() && !end_of_steps()) {
         const std::uint64_t number = place_.number();
         block* b = take_piece(epoch, batch);
+        batch.delivered = {epoch, number};
         if (b == nullptr) b = gather(epoch, batch);
         if (b == nullptr) return {};
-        batch.delivered = {epoch, number};
         batch.global = batch.valid;
         if (this->epoch() == epoch) place_.count_to(number + 1);
         commit();
@@ -167,10 +167,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   static constexpr hand_out_calls calls{
-      .learn_from =
-          [](void* h, const block& b) noexcept {
-            self(h).engine.learn_from(static_cast<const block_type&>(b));
-          },
+      .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
       .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
       .place_of = [](void* h, position at) { return self(h).place_of(at); }};
 
@@ -215,11 +212,13 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
 
   /// The handle of a batch that is handed out.
   [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
-    std::uint64_t bytes = 0, samples = batch.valid;
+    // a row that was gathered may have several samples
+    std::uint64_t bytes = 0, samples = b.from_batches ? b.gathered.all().size() : batch.valid;
     for (const bytes_view column :
          own(b).columns.bytes(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots)))
       bytes += column.size();
-    if constexpr (parts::tolerant) samples -= b.bad.holes(batch.first, batch.slots);
+    if constexpr (parts::tolerant)
+      samples -= b.from_batches ? b.bad.all().size() : b.bad.holes(batch.first, batch.slots);
     engine.delivered(samples, bytes);
     return batch_type(&own(b), batch);
   }
@@ -240,17 +239,23 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     fill(out, epoch);
     if (engine.stopped()) return nullptr;
     batch.first = 0;
-    batch.valid = out.gathered.size();
+    batch.valid = out.gathered.rows();
     if (batch.valid == 0 || (batch.valid < setup_.batch_size && setup_.at_end == tail::drop)) {
       gathered_.give_back(std::exchange(filling_, nullptr));
       return commit_end(epoch), nullptr;
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
-    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.size());
+    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.rows());
     engine_type::evaluator_type::finish_columns(out, batch);
+    if (out.what == nullptr) engine.learn_from(out);
+    if constexpr (parts::maps_batches) {
+      batch.global = batch.valid;
+      // a skip after batch leaves it out
+      if (out.what == nullptr && setup_.steps.look(batch.delivered.index) == selection::verdict::pass)
+        engine.map_batch(out, batch);
+    }
     if (out.what != nullptr) fail(out.what);
     see_holes(out, epoch);
-    engine.learn_from(out);
     try {
       engine.arrive(out);
     } catch (...) {
@@ -283,9 +288,9 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
   void fill(block_type& out, std::uint64_t epoch) {
     const std::uint64_t size = setup_.batch_size;
-    while (out.gathered.size() < size && find_row(epoch)) {
+    while (out.gathered.rows() < size && find_row(epoch)) {
       block_type& chunk = own(*block_);
-      const std::uint64_t filled = out.gathered.size(), row = place_.row();
+      const std::uint64_t filled = out.gathered.rows(), row = place_.row();
       const std::uint64_t count = place_.all_pass() ? std::min(good_rows() - row, size - filled) : 1;
       if (filled + count > room_) {
         const std::uint64_t more = std::min(size, std::max(2 * room_, filled + count));
@@ -303,10 +308,10 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       place_.take(count);
     }
     out.listed = true;  // errors of collating are of these positions
-    out.epoch = out.gathered.empty() ? 0 : out.gathered.front().epoch;
+    out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
     out.indices.clear();
-    out.indices.resize(out.gathered.size());
-    for (std::size_t i = 0; i < out.gathered.size(); ++i) out.indices[i] = out.gathered[i].index;
+    out.indices.resize(out.gathered.rows());
+    for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.of(i).front().index;
   }
 
   std::uint64_t room_ = 0;  // rows that the batch that is begun has memory for

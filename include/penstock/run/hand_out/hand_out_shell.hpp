@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
@@ -35,7 +36,7 @@ struct hand_out_setup {
 
 /// What the shell of a hand-out has its plan's own code do. `self` is the plan's part, which made the shell.
 struct hand_out_calls {
-  void (*learn_from)(void* self, const block&) noexcept;       ///< the shapes of a block
+  void (*learn_from)(void* self, block&);                      ///< the shapes of a block
   void (*name_sample)(void* self, error&, position) noexcept;  ///< says which sample failed
   sample_place (*place_of)(void* self, position);              ///< for a ledger
 };
@@ -53,6 +54,9 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   hand_out_shell(const hand_out_shell&) = delete;
   hand_out_shell& operator=(const hand_out_shell&) = delete;
   ~hand_out_shell();
+  /// Whoever has this, or holds a block, keeps `made`.
+  [[nodiscard]] static shared<hand_out_shell> kept(hand_out_shell* made,
+                                                   void (*destroy)(hand_out_shell*) noexcept);
 
   /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
   /// fork it does not: another thread may have held the pool's lock then.
@@ -66,6 +70,9 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void drop() noexcept;
   /// Goes to a place; drops what was begun.
   void seek(const state& s);
+  void go_to_epoch(std::uint64_t epoch);
+  /// Whether nothing of an epoch has been handed out and the next element is its first. Allocates nothing.
+  [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
 
@@ -140,7 +147,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   std::size_t bad_ = 0;       // bad samples of the chunk that were seen
   std::uint32_t shares_ = 0;  // of the block
   std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
-  std::shared_ptr<hand_out_shell> self_;
+  shared<hand_out_shell> self_;
 };
 
 }  // namespace penstock::inline v0_1

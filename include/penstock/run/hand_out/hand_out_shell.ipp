@@ -21,11 +21,15 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
 
 PENSTOCK_INLINE hand_out_shell::~hand_out_shell() = default;
 
+PENSTOCK_INLINE shared<hand_out_shell> hand_out_shell::kept(hand_out_shell* made,
+                                                            void (*destroy)(hand_out_shell*) noexcept) {
+  return std::shared_ptr<hand_out_shell>(made, destroy);
+}
 PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_from_this(); }
 
 PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
-  const std::shared_ptr<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
+  const shared<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
   auto& self = *static_cast<hand_out_shell*>(owner.get());
   if (!self.engine_.home().here()) return;
   self.engine_.watch().let_go(&b);
@@ -47,7 +51,7 @@ PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
   engine_.reposition(
       [&](feed& at) {
         if (!setup_.in_place) return place_.seek(at, s);
-        at.seek(s.epoch, s.step);
+        at.seek(s.epoch, at.step_of(s).value_or(s.step));
         if (s.given != 0 || !s.held.empty()) at.restore_cursor(s.taken, s.given, s.held);
       },
       s.front);
@@ -60,13 +64,14 @@ PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   delivered.settle();
   s.epoch = delivered.epoch();
   s.step = delivered.step();
+  s.ordinal = delivered.samples_before();
   s.bad = bad_so_far();
   write_cursor(s, delivered.cursor());
 }
 
 PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, std::size_t first,
                                                                 std::size_t count) {
-  if (b.from_batches) return b.gathered;
+  if (b.from_batches) return b.gathered.all();
   std::vector<position> all;
   all.reserve(count);
   for (std::size_t row = first; row < first + count; ++row)
@@ -129,8 +134,11 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
 
 PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
-  if (delivered.epoch() != epoch || delivered.step() >= delivered.steps_per_epoch() || engine_.stopped())
+  if (delivered.epoch() != epoch || engine_.stopped()) return nullptr;
+  if (delivered.at_end()) {
+    if (delivered.uneven().any() && !engine_.stopped()) go_to_epoch(epoch + 1);  // that one may have steps
     return nullptr;
+  }
   if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
   block& b = *block_;
   const batch_rows& batch = b.batches[next_];
@@ -275,10 +283,20 @@ PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
   if (setup_.steps.look(number) != selection::verdict::end &&
       !(fixed && setup_.steps.passing(number) >= *fixed))
     return false;
-  state next;
-  next.epoch = epoch() + 1;
-  seek(next);
+  go_to_epoch(epoch() + 1);
   return true;
+}
+
+PENSTOCK_INLINE void hand_out_shell::go_to_epoch(std::uint64_t epoch) {
+  state there;
+  there.epoch = epoch;
+  seek(there);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::is_at_beginning_of(std::uint64_t epoch) {
+  if (!setup_.in_place) return place_.is_at_beginning_of(epoch);
+  const feed& delivered = engine_.delivered_feed();
+  return delivered.epoch() == epoch && delivered.step() == 0;
 }
 
 PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {

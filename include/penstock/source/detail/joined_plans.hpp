@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/detail/joinable.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,9 +71,12 @@ class joined_plans {
   static constexpr std::size_t fixed_count = sizeof...(Plans);
   using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
+  static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
+  static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
+  static constexpr bool varies = !(Plans::same_every_epoch && ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -84,15 +90,23 @@ class joined_plans {
 
   class readers {
    public:
-    struct worker : pack<typename plan_reader<Plans>::worker...> {};
+    struct worker : pack<typename plan_reader<Plans>::worker...> {
+      const fetched_sample* fetched = nullptr;
+    };
     struct scout : pack<typename plan_reader<Plans>::scout...> {};
 
-    readers(const joined_plans& all, std::string_view joint) {
-      all.open(*this, joint, std::index_sequence_for<Plans...>{});
+    /// `used`: of the samples of each plan, in their order.
+    readers(const joined_plans& all, std::string_view joint,
+            const std::array<projection, fixed_count>& used) {
+      all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
     }
+    /// `used`: of the samples of all of them.
+    readers(const joined_plans& all, std::string_view joint, const projection& used)
+        : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
     template <class Sink>
     void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        at<I>(w).fetched = w.fetched;
         at<I>(each_).evaluate(p, at<I>(w), sink);
       });
     }
@@ -113,9 +127,10 @@ class joined_plans {
           k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
       return found;
     }
-    void will_need(std::size_t k, position p, scout& s) const {
+    template <class Sink>
+    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
       dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(each_).will_need(p, at<I>(s));
+        at<I>(each_).ranges(p, at<I>(s), sink);
       });
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
@@ -133,9 +148,10 @@ class joined_plans {
 
  private:
   template <std::size_t... Is>
-  void open(readers& made, std::string_view joint, std::index_sequence<Is...>) const {
-    ((at<Is>(made.each_) =
-          plan_reader<Plans>(at<Is>(plans_), name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
+  void connect(readers& made, std::string_view joint, const std::array<projection, fixed_count>& used,
+               std::index_sequence<Is...>) const {
+    ((at<Is>(made.each_) = plan_reader<Plans>(at<Is>(plans_), used[Is],
+                                              name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
      ...);
   }
 
@@ -148,9 +164,12 @@ class listed_plans {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
   static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
+  static constexpr bool fetch = plan_reader<Plan>::fetches;
+  static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
+  static constexpr bool varies = !Plan::same_every_epoch;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
@@ -172,24 +191,29 @@ class listed_plans {
    public:
     struct worker {
       std::unique_ptr<typename one::worker[]> each;
+      const fetched_sample* fetched = nullptr;
     };
     struct scout {
       std::unique_ptr<typename one::scout[]> each;
     };
 
-    readers(const listed_plans& all, std::string_view joint) {
+    /// `used`: of the samples of all of them.
+    readers(const listed_plans& all, std::string_view joint, const projection& used) {
       all.each([&](std::size_t k, const Plan& p) {
-        each_.emplace_back(p, name_of_joined(joint, k, p.source().describe()));
+        each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
       });
     }
     template <class Sink>
     void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      each_[k].evaluate(p, in(w.each, k, each_.size()), std::forward<Sink>(sink));
+      auto& own = in(w.each, k, each_.size());
+      own.fetched = w.fetched;
+      each_[k].evaluate(p, own, std::forward<Sink>(sink));
     }
     [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
     [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
-    void will_need(std::size_t k, position p, scout& s) const {
-      each_[k].will_need(p, in(s.each, k, each_.size()));
+    template <class Sink>
+    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
+      each_[k].ranges(p, in(s.each, k, each_.size()), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
 
@@ -198,7 +222,7 @@ class listed_plans {
   };
 
  private:
-  std::shared_ptr<const std::vector<Plan>> plans_;
+  shared<const std::vector<Plan>> plans_;
 };
 
 /// The sizes of plans, in samples per epoch.
@@ -231,6 +255,18 @@ template <class Plans>
   fingerprint h;
   plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
   return h.value();
+}
+
+template <class Plans>
+[[nodiscard]] std::uint64_t fingerprint_of_random_stages(const Plans& plans) {
+  fingerprint h;
+  bool any = false;
+  plans.each([&](std::size_t, const auto& p) {
+    const std::uint64_t one = random_fingerprint(p);
+    any = any || one != 0;
+    h.add(one);
+  });
+  return any ? h.value() : 0;
 }
 
 inline pack<> join_all() { return {}; }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/storage/fetched.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -104,8 +107,8 @@ class plan_reader {
     orders_type orders;
     chain_type chain;
     std::string name;
-    opened(const Plan& p, std::string called)
-        : reader(p.source().open()),
+    opened(const Plan& p, const projection& used, std::string called)
+        : reader(connect_source_of(p, used)),
           orders(make_sample_orders(p)),
           chain(chain_of(p, &reader)),
           name(std::move(called)) {}
@@ -115,18 +118,22 @@ class plan_reader {
   struct worker {
     typename chain_type::worker chain;
     [[no_unique_address]] bindings_type bindings;
+    const fetched_sample* fetched = nullptr;
   };
   struct scout {
     [[no_unique_address]] bindings_type bindings;
     [[no_unique_address]] scout_of<source_reader> inner;
   };
   static constexpr bool wants_hints = takes_hints<source_reader>;
+  static constexpr bool fetches = takes_fetched<source_reader>;
+  static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
-  /// `name` is how errors call it: "source 2 of mix".
-  plan_reader(const Plan& p, std::string name) : opened_(new const opened(p, std::move(name))) {}
+  /// `used`: of the plan's samples. `name` is how errors call it: "source 2 of mix".
+  plan_reader(const Plan& p, const projection& used, std::string name)
+      : opened_(new const opened(p, used, std::move(name))) {}
 
   /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
   template <class Sink>
@@ -134,7 +141,9 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      innermost(w.chain).at = w.bindings(o.orders, p);
+      auto& root = innermost(w.chain);
+      root.at = w.bindings(o.orders, p);
+      if constexpr (fetches) root.own.fetched = w.fetched;
       o.chain.evaluate(
           p, w.chain,
           [&inside, &sink]<class V>(V&& value) {
@@ -154,8 +163,14 @@ class plan_reader {
   [[nodiscard]] std::string url(position p) const {
     return url_of(opened_->reader, opened_->orders.sample_at(p));
   }
-  void will_need(position p, scout& s) const {
-    hint(opened_->reader, s.bindings(opened_->orders, p), s.inner);
+  template <class Sink>
+  void ranges(position p, scout& s, Sink& sink) const {
+    const position at = s.bindings(opened_->orders, p);
+    // what finds no use for fetched bytes asks for its own, as far as it can
+    if constexpr (fetches)
+      ranges_of(opened_->reader, at, s.inner, sink);
+    else
+      hint(opened_->reader, at, s.inner);
   }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
@@ -165,7 +180,7 @@ class plan_reader {
   }
 
  private:
-  std::shared_ptr<const opened> opened_;
+  shared<const opened> opened_;
 };
 
 }  // namespace penstock::inline v0_1::detail

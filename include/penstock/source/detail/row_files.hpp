@@ -36,8 +36,8 @@ struct row_finder {
 struct row_files : known_files {
   extents row;
   std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;  // by shard: where the rows begin, in bytes
-  std::vector<bool> swapped;          // by shard: whether its byte order is not this machine's
+  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
+  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
 
   /// Finds the rows of each file. `wanted` is the shape of a row where the type knows it.
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
@@ -15,7 +17,6 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,22 +59,22 @@ class row_source {
 
   class reader {
    public:
-    struct worker {
-      buffer scratch;
-    };
-    explicit reader(std::shared_ptr<const files> known)
-        : known_(std::move(known)), open_(*known_, known_->where) {}
+    using worker = values_worker<typename Storage::session>;
+    static constexpr bool has_latency = latent_session<typename Storage::session>;
+
+    reader(shared<const files> known, bool used)
+        : known_(std::move(known)), open_(*known_, known_->where), used_(used) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const manifest::place place = known_->locate(p.index);
       const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
       try {
-        sink(element(shape::of(known_->row), open_.session(place.shard), known_->object(place.shard), offset,
-                     w.scratch, known_->swapped[place.shard]));
-        open_.confirm(place.shard);
+        sink(element(shape::of(known_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
+                     known_->object(place.shard), offset, w, known_->swapped[place.shard]));
+        if (used_) open_.confirm(place.shard);
       } catch (error& e) {
-        open_.confirm(place.shard);
+        if (used_) open_.confirm(place.shard);
         e.in_file(known_->path(place.shard)).at_offset(offset);
         throw;
       }
@@ -83,21 +84,24 @@ class row_source {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample});
     }
-    void will_need(std::uint64_t index) const noexcept {
-      if (index >= known_->shards.samples()) return;
+    /// Where the row lies; nothing where it is not used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (!used_ || index >= known_->shards.samples()) return;
       const manifest::place place = known_->shards.locate(index);
-      open_.will_need(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
-                      known_->row_bytes);
+      open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
+                  known_->row_bytes, sink);
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->row_bytes; }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? known_->row_bytes : 0; }
 
    private:
-    std::shared_ptr<const files> known_;
+    shared<const files> known_;
     open_files<Storage> open_;
+    bool used_;
   };
 
   explicit row_source(Storage where, Format format = {}) {
-    std::shared_ptr<files> known(new files(std::move(where), std::move(format)));
+    shared<files> known(new files(std::move(where), std::move(format)));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, shape::wanted,
                 {&known->format,
@@ -109,7 +113,7 @@ class row_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
-  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const noexcept {
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
@@ -124,10 +128,12 @@ class row_source {
     return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
                          to_string(known_->row), " '", Format::type_name(), "'"});
   }
-  [[nodiscard]] reader open() const { return reader(known_); }
+  /// The reader. Rows of which nothing is used, as behind `zip<"a", "b">(...) | fields<"a">`, are handed on
+  /// without a look at their files.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, !used.nothing()); }
 
  private:
-  std::shared_ptr<const files> known_;
+  shared<const files> known_;
 };
 
 }  // namespace detail

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +12,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Checks where the caller says that shards begin, and shares it; null where there are none.
-[[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> shared_starts(
-    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts);
+[[nodiscard]] shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who, std::uint64_t size,
+                                                                     std::vector<std::uint64_t> starts);
 
 /// The fingerprint of samples that are made from a number and a seed: of their number, the seed and where
 /// shards begin.

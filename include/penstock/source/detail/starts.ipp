@@ -12,15 +12,15 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::shared_ptr<const std::vector<std::uint64_t>> shared_starts(
-    std::string_view who, std::uint64_t size, std::vector<std::uint64_t> starts) {
+PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who,
+                                                                       std::uint64_t size,
+                                                                       std::vector<std::uint64_t> starts) {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
     throw error(errc::argument,
                 {who, ": the starts of shards must ascend from 0 to the number of samples, ", size});
-  return std::shared_ptr<const std::vector<std::uint64_t>>(
-      new const std::vector<std::uint64_t>(std::move(starts)));
+  return shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
 PENSTOCK_INLINE std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size,

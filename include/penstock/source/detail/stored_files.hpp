@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/fetched.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <cstring>
 
 /// What sources of plain files share: the files of a run, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
@@ -25,9 +28,7 @@ class open_files {
   using session_type = typename Storage::session;
 
   open_files(const known_files& known, const Storage& where)
-      : known_(&known),
-        session_(where.connect()),
-        seen_(std::make_unique<std::atomic<bool>[]>(known.signatures.size())) {}
+      : known_(&known), session_(where.connect()), seen_(known.signatures.size()) {}
 
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
@@ -37,16 +38,26 @@ class open_files {
     }
     return session_;
   }
+  /// The session, for samples that nobody reads.
+  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
-  void will_need(std::size_t shard, std::uint64_t offset, std::uint64_t size) const noexcept {
-    session_.will_need(known_->object(shard), offset, size);
+  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
+  template <class Sink>
+  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
+    sink(session_, known_->object(shard), offset, size);
   }
 
  private:
   const known_files* known_;      // of the plan, which the reader holds
   mutable session_type session_;  // sessions may be used from many threads
-  std::unique_ptr<std::atomic<bool>[]> seen_;
+  fixed_array<std::atomic<bool>> seen_;
+};
+
+/// What one worker keeps for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // of values that are asked for where nothing waits for them
 };
 
 /// A shape that the type knows.
@@ -69,25 +80,21 @@ class stored_array : public Shape {
   using unfinished = void;
   using value_type = T;
 
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset, buffer& scratch,
-               bool swapped) noexcept
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
       : Shape(shape),
         session_(&session),
-        scratch_(&scratch),
+        worker_(&worker),
         offset_(offset),
         object_(object),
         swapped_(sizeof(T) > 1 && swapped) {}
 
   /// Reads the values to where they are wanted.
-  void write_to(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
   }
   /// A view of the values: in place where the session has views, they are aligned and in the byte order of
   /// this machine, else of a copy in the worker's scratch.
@@ -97,21 +104,34 @@ class stored_array : public Shape {
       if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};
     }
-    scratch_->resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(scratch_->data());
-    write_to(values);
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
     return {values, this->shape()};
   }
   /// Where the values begin in their file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
   }
 
   Session* session_;
-  buffer* scratch_;
+  values_worker<Session>* worker_;
   std::uint64_t offset_;
   object_id object_;
   bool swapped_;

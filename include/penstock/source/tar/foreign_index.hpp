@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/index_policy.hpp>
+#include <penstock/source/tar/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -21,14 +22,17 @@ struct disagreement {
 
 /// Makes the index of a shard from the text of DALI's. What is wrong is thrown as a `disagreement`.
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                     std::string_view text);
+                                     std::string_view text,
+                                     std::uint64_t extension_limit = default_extension_limit);
 /// The same from Energon's: where each sample begins, its first header included, and where the last one ends.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                        bytes_view offsets);
+                                        bytes_view offsets,
+                                        std::uint64_t extension_limit = default_extension_limit);
 
 /// Makes the index of a shard from the one that `policy` names.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy);
+                                         index_policy policy,
+                                         std::uint64_t extension_limit = default_extension_limit);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -120,8 +120,8 @@ class dali_lines {
 // Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
 class foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_signature shard)
-      : session_(session), id_(id), shard_(shard) {}
+  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit)
+      : session_(session), id_(id), shard_(shard), extension_limit_(extension_limit) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -139,7 +139,7 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size);
+    member_scan found(session_, id_, shard_.size, extension_limit_);
     for (member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
@@ -152,6 +152,7 @@ class foreign_check {
         disagree({"says that sample ", before, " begins at ", offset(before),
                   ", and the shard has another one at ", m.header});
     }
+    builder_.note_unended(found.unended());
     if (builder_.met() != samples) {
       disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
     }
@@ -180,7 +181,7 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size);
+    member_scan found(session_, id_, shard_.size, extension_limit_);
     for (member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
@@ -195,6 +196,7 @@ class foreign_check {
       add(m, members[next]);
       ++next;
     }
+    builder_.note_unended(found.unended());
     if (next < members.size())
       disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
   }
@@ -237,7 +239,7 @@ class foreign_check {
 
   // Nothing that belongs to a sample stands before the first member or behind the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    member_walk walk(walk_input::of(in));
+    member_walk walk(walk_input::of(in), extension_limit_);
     member found;
     const auto next = [&] {
       while (walk.next(found))
@@ -248,31 +250,34 @@ class foreign_check {
     if (first && (kept.empty() || found.data != kept.front()->data))
       disagree({"does not have the first member of the shard, '", found.path, "'"});
     if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder_.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
     walk.restart(kept.back()->data + padded(kept.back()->size));
     if (next()) disagree({"ends before '", found.path, "', which the shard has behind it"});
+    builder_.note_unended(walk.unended());
   }
 
   session_view session_;
   object_id id_;
   object_signature shard_;
+  std::uint64_t extension_limit_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                       std::string_view text) {
-  return foreign_check(session, id, shard).dali(text);
+                                       std::string_view text, std::uint64_t extension_limit) {
+  return foreign_check(session, id, shard, extension_limit).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets) {
-  return foreign_check(session, id, shard).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit) {
+  return foreign_check(session, id, shard, extension_limit).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy) {
+                                           index_policy policy, std::uint64_t extension_limit) {
   const bool dali = policy == index_policy::dali;
   const std::string path = dali ? dali_path(shard) : energon_path(shard);
   const std::string both =
@@ -288,8 +293,8 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
         .in_file(shard);
   }
   try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()))
-                : index_from_energon(session, id, signature, bytes->view());
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {

@@ -32,6 +32,9 @@ class index_builder {
     return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
   }
 
+  /// Notes that the archive has no zero blocks that end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
   /// The index as bytes, for a shard of this size and stamp.
   [[nodiscard]] buffer finish(object_signature shard);
 
@@ -64,11 +67,12 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false;
+  bool bad_ = false, unended_ = false;
 };
 
 /// Makes the index of an object in one pass over its headers.
-[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name);
+[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
+                                 std::uint64_t extension_limit = default_extension_limit);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

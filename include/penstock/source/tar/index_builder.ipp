@@ -55,6 +55,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
   header.key_bytes = keys_.size();
   header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
   check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(static_cast<std::size_t>(header.file_size()));
@@ -128,12 +129,14 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
   return found->second;
 }
 
-PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name) {
+PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
+                                   std::uint64_t extension_limit) {
   try {
     const object_signature shard = session.signature(id);
     index_builder builder;
-    member_scan members(session, id, shard.size);
+    member_scan members(session, id, shard.size, extension_limit);
     for (member m; members.next(m);) builder.add(m);
+    builder.note_unended(members.unended());
     session.confirm(id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");

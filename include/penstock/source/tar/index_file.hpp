@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 /// Index files beside their shards.
 namespace penstock::inline v0_1 {
@@ -33,13 +36,15 @@ class loaded_index {
   /// too many mappings already, it is read instead.
   [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard);
 
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(std::shared_ptr<const buffer> bytes);
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
 
   loaded_index(const loaded_index&) = delete;
   loaded_index& operator=(const loaded_index&) = delete;
   ~loaded_index();
 
   [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+  /// Marks the members that are used.
+  void use(const projection& used);
 
  private:
   loaded_index() = default;
@@ -47,8 +52,9 @@ class loaded_index {
   static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
 
   shard_index tables_;
+  std::vector<unsigned char> used_;  // by suffix; empty where all are
   bytes_view mapped_;
-  std::shared_ptr<const buffer> owned_;
+  shared<const buffer> owned_;
 };
 
 /// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be

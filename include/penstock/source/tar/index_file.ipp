@@ -91,12 +91,12 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std:
     made->mapped_ = mapped;
     return checked(std::move(made), mapped);
   }
-  std::shared_ptr<buffer> copy(new buffer(size));
+  shared<buffer> copy(new buffer(size));
   if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
   return from_buffer(std::move(copy));
 }
 
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(std::shared_ptr<const buffer> bytes) {
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
   std::unique_ptr<loaded_index> made(new loaded_index);
   const bytes_view view = bytes->view();
   made->owned_ = std::move(bytes);
@@ -113,6 +113,14 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_
   if (!tables) return nullptr;
   made->tables_ = *tables;
   return made;
+}
+
+PENSTOCK_INLINE void loaded_index::use(const projection& used) {
+  if (used.everything()) return;
+  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
+  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
+    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
+  tables_.use(used_.data());
 }
 
 PENSTOCK_INLINE bool keep_index(const std::string& shard, bytes_view bytes) noexcept {

@@ -33,6 +33,7 @@ struct index_header {
   std::uint64_t key_bytes = 0;
   std::uint64_t payload = 0;  ///< bytes in all members
   std::uint64_t content = 0;  ///< checksum of everything after the header
+  std::uint64_t unended = 0;  ///< 1: the shard has no zero blocks that end an archive
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
@@ -79,9 +80,30 @@ class shard_index {
     return static_cast<std::uint32_t>(place(member) & 0xffffffu);
   }
   [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    const std::uint32_t number = suffix_number(member);
+    return suffix_text(suffix_number(member));
+  }
+  /// The suffix of that number.
+  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
     const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
     return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+  /// Says which members are used: a byte for each suffix, which somebody else keeps. By default all are.
+  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
+  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
+  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
+    return used_ == nullptr || used_[suffix_number(member)] != 0;
+  }
+  /// Calls f(begin, end) for the bytes of each run of members among [first, end) that are used.
+  template <class F>
+  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
+    while (first != end) {
+      std::uint32_t last = uses_all() ? end : first;
+      while (last != end && uses(last)) ++last;
+      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
+      first = last;
+      while (first != end && !uses(first)) ++first;
+    }
   }
 
  private:
@@ -103,6 +125,7 @@ class shard_index {
   const std::byte* suffix_ends_ = nullptr;
   const char* suffixes_ = nullptr;
   const char* keys_ = nullptr;
+  const unsigned char* used_ = nullptr;
 };
 
 }  // namespace detail::tar

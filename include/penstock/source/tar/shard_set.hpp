@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
@@ -17,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,11 +32,14 @@ namespace detail::tar {
 /// files.
 struct known_shards : known_files {
   index_policy policy = index_policy::keep;
-  bool local = false;                                    // whether their names are paths
-  std::vector<std::shared_ptr<const buffer>> in_memory;  // null where the index is a file
+  std::uint64_t extension_limit = 0;
+  bool local = false;                           // whether their names are paths
+  std::vector<shared<const buffer>> in_memory;  // null where the index is a file
 
   /// Throws errc::argument for shards that cannot have such a policy.
   void begin(storage_facts where, index_policy chosen);
+  /// Throws errc::format for the first shard without end-of-archive blocks.
+  void check_ends() const;
   /// Looks at all shards, and builds the indexes that are missing.
   void look(storage_facts where, session_view session, std::size_t threads);
   /// Takes the shards of another process: nothing is listed or read. Where no index is kept beside a shard,
@@ -43,8 +50,8 @@ struct known_shards : known_files {
   void learn_stamps(session_view session);
 
   /// Makes the index of a shard as the policy says.
-  [[nodiscard]] std::shared_ptr<const buffer> build(session_view session, std::size_t shard,
-                                                    const std::string& name) const;
+  [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
+                                           const std::string& name) const;
   /// Keeps an index in its file; false where it must stay in memory.
   [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
   /// One line for a source of these shards; `where` is what their storage says of itself, or nothing.
@@ -58,12 +65,16 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads) : where(std::move(given)) {
+  shard_set(Storage given, index_policy chosen, std::size_t threads, std::uint64_t longest)
+      : where(std::move(given)) {
+    extension_limit = longest;
     begin(facts_of(where), chosen);
     auto session = where.connect();
     look(facts_of(where), session, threads);
   }
-  shard_set(Storage given, index_policy chosen, manifest known) : where(std::move(given)) {
+  shard_set(Storage given, index_policy chosen, manifest known, std::uint64_t longest)
+      : where(std::move(given)) {
+    extension_limit = longest;
     take(facts_of(where), chosen, std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
@@ -71,23 +82,31 @@ struct shard_set : known_shards {
   }
 };
 
-/// The indexes of a run: each is mapped and checked when its shard is first used.
+/// The indexes of a run: each is mapped and checked when its shard is first used, and says which members are.
 class open_indexes {
  public:
-  explicit open_indexes(std::shared_ptr<const known_shards> set);
+  open_indexes(shared<const known_shards> set, const projection& used);
 
   /// The tables of a shard. Takes no lock once they are there.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
     const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
     return known != nullptr ? known->tables() : load(session, shard);
   }
+  /// Loads the tables of the shards of these samples, several at once; what fails will fail again where it is
+  /// needed.
+  void get_ready(session_view session, std::span<const position> samples) const;
+  /// Whether the tables of all shards are there.
+  [[nodiscard]] bool are_ready() const noexcept {
+    return slots_->missing.load(std::memory_order_relaxed) == 0;
+  }
 
  private:
   struct slots {
-    explicit slots(std::size_t n) : loaded(n) {}
+    explicit slots(std::size_t n) : missing(n), loaded(n) {}
     slots(const slots&) = delete;
     slots& operator=(const slots&) = delete;
     ~slots();
+    std::atomic<std::size_t> missing;
     std::vector<std::atomic<const loaded_index*>> loaded;
     std::array<std::mutex, 64> mutexes;
   };
@@ -96,7 +115,8 @@ class open_indexes {
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
                                                         const manifest::shard& entry) const;
 
-  std::shared_ptr<const known_shards> set_;
+  shared<const known_shards> set_;
+  projection used_;
   std::unique_ptr<slots> slots_;
 };
 

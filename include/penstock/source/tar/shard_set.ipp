@@ -59,17 +59,28 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   }
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    std::shared_ptr<const buffer> built = build(session, i, names[i]);
+    shared<const buffer> built = build(session, i, names[i]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
     if (!keep(names[i], *built)) in_memory[i] = std::move(built);
   });
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,
-                  headers[i].payload, headers[i].content,    signatures[i].stamp};
+    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
+                  headers[i].content, signatures[i].stamp,   headers[i].unended != 0};
   }
   shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE void known_shards::check_ends() const {
+  if (shards.unended() == 0) return;
+  const auto all = shards.shards();
+  const auto first = std::find_if(all.begin(), all.end(), [](const manifest::shard& s) { return s.unended; });
+  throw error(errc::format, {"the shard has no end-of-archive blocks: it may have been cut off between two "
+                             "members; require_end allows no such shard, and there are ",
+                             shards.unended(), " of ", all.size()})
+      .at_offset(first->bytes)
+      .in_file(first->name);
 }
 
 PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen, manifest known) {
@@ -112,11 +123,12 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE std::shared_ptr<const buffer> known_shards::build(session_view session, std::size_t shard,
-                                                                  const std::string& name) const {
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, std::size_t shard,
+                                                         const std::string& name) const {
   const auto id = static_cast<object_id>(shard);
-  return std::shared_ptr<const buffer>(new const buffer(
-      foreign(policy) ? build_foreign_index(session, id, name, policy) : build_index(session, id, name)));
+  return shared<const buffer>(
+      new const buffer(foreign(policy) ? build_foreign_index(session, id, name, policy, extension_limit)
+                                       : build_index(session, id, name, extension_limit)));
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
@@ -135,8 +147,8 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
   return names;
 }
 
-PENSTOCK_INLINE open_indexes::open_indexes(std::shared_ptr<const known_shards> set)
-    : set_(std::move(set)), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used)
+    : set_(std::move(set)), used_(used), slots_(std::make_unique<slots>(set_->signatures.size())) {}
 
 PENSTOCK_INLINE open_indexes::slots::~slots() {
   for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
@@ -165,9 +177,29 @@ PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std:
     throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
         .in_file(entry.name);
   }
+  fresh->use(used_);
   const loaded_index* shown = fresh.release();
   slot.store(shown, std::memory_order_release);
+  slots_->missing.fetch_sub(1, std::memory_order_relaxed);
   return shown->tables();
+}
+
+PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
+  constexpr std::size_t at_once = 8;
+  std::vector<std::size_t> missing;
+  for (const position sample : samples) {
+    const std::size_t shard = set_->locate(sample.index).shard;
+    if (slots_->loaded[shard].load(std::memory_order_relaxed) == nullptr &&
+        std::find(missing.begin(), missing.end(), shard) == missing.end())
+      missing.push_back(shard);
+  }
+  if (missing.empty()) return;
+  for_each_in_parallel(missing.size(), std::min(missing.size(), at_once), [&](std::size_t i) {
+    try {
+      (void)get(session, missing[i]);
+    } catch (...) {
+    }
+  });
 }
 
 // The header was in order when the plan was made. If the rest is not, the index is built again.
@@ -181,7 +213,7 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
                  to_text(index_state::damaged), ", and index_policy::require allows no other"})
         .in_file(entry.name);
   }
-  std::shared_ptr<const buffer> built = set_->build(session, shard, entry.name);
+  shared<const buffer> built = set_->build(session, shard, entry.name);
   const bool kept = set_->keep(entry.name, *built);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {

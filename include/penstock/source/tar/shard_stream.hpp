@@ -70,7 +70,8 @@ class unpackers {
 /// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
 ///
 /// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
-/// what was read and what was unpacked, 256 KiB each, up to 1 MiB where a header asks for it.
+/// what was read and what was unpacked, 256 KiB each, up to the limit of extension headers where one asks for
+/// it.
 class shard_stream {
  public:
   explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/member_name.hpp>
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +21,13 @@ namespace detail::tar {
 
 /// The shards of a plan that are read forward.
 struct stream_shards {
-  stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular, std::string_view source);
+  stream_shards(std::vector<std::string> given, std::uint64_t most, std::uint64_t longest_extension,
+                bool regular, std::string_view source);
 
   std::vector<std::string> names;
   std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
   std::uint64_t limit;                  // bytes in a sample
+  std::uint64_t extension_limit;        // bytes in an extension header
   bool files;                           // whether they must not be pipes
   std::string_view source_name;
 
@@ -37,8 +39,8 @@ struct stream_shards {
 /// Reads the samples of shards one after another. Stays where it is: the walk refers to the input.
 class stream_reader {
  public:
-  stream_reader(std::shared_ptr<stream_shards> set, unpacker_calls unpack)
-      : set_(std::move(set)), input_(unpack) {}
+  stream_reader(shared<stream_shards> set, unpacker_calls unpack)
+      : set_(std::move(set)), input_(unpack), walk_(walk_input::of(input_), set_->extension_limit) {}
   stream_reader(const stream_reader&) = delete;
   stream_reader& operator=(const stream_reader&) = delete;
 
@@ -57,11 +59,11 @@ class stream_reader {
   /// False at the end of the shard.
   bool read_sample(stream_sample& e, const std::string& url);
 
-  std::shared_ptr<stream_shards> set_;
+  shared<stream_shards> set_;
   std::size_t shard_ = 0;
   std::uint64_t given_ = 0;  // samples of the shard at hand
   shard_stream input_;
-  member_walk walk_{walk_input::of(input_)};
+  member_walk walk_;
   member found_;
   split_path parts_;  // of the member that was found, and is not taken yet
   bool open_ = false;

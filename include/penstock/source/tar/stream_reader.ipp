@@ -11,9 +11,15 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most, bool regular,
+PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most,
+                                             std::uint64_t longest_extension, bool regular,
                                              std::string_view source)
-    : names(std::move(given)), used(names.size()), limit(most), files(regular), source_name(source) {
+    : names(std::move(given)),
+      used(names.size()),
+      limit(most),
+      extension_limit(longest_extension),
+      files(regular),
+      source_name(source) {
   if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
 }
 

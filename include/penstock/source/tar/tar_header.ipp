@@ -123,8 +123,8 @@ PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view va
     }
     size = parsed;
   }
-  // GNU tar's way to leave holes out, and that of Solaris
-  if (!value.empty() && (key.starts_with("GNU.sparse.") || key == "SUN.holesdata")) sparse = true;
+  // GNU tar's way to leave holes out. With SUN.holesdata, as Solaris has it, the body is taken as it is.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
 }
 
 PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {

@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/fetched.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -44,11 +45,11 @@ struct sample_cursor {
 /// What one worker keeps for reading through a session that copies.
 ///
 /// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
-/// that lie together;
-/// where samples follow each other, the window grows, so that small samples cost a memcpy each. Larger
-/// members are read where they are wanted.
+/// that are used and lie together, with up to 8 KiB between them that are not; where samples follow each
+/// other, the window grows, so that small samples cost a memcpy each. Larger members are read where they are
+/// wanted. What was fetched ahead is taken from there.
 template <storage_session Session>
-class copying_worker {
+class copying_worker : public fetch_link<Session> {
  public:
   static constexpr bool views = false;
   sample_cursor at;
@@ -63,6 +64,10 @@ class copying_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
     at.touched = offset;
+    if (const bytes_view there = this->find(*session_, at.shard, offset, into.size()); !there.empty()) {
+      std::memcpy(into.data(), there.data(), into.size());
+      return;
+    }
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -79,6 +84,7 @@ class copying_worker {
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
+    if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
       if (size >= direct || !uses_window())
         if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
@@ -105,6 +111,8 @@ class copying_worker {
   static constexpr std::uint64_t direct = 32_KiB;
   static constexpr std::uint64_t first_ahead = 16_KiB;
   static constexpr std::uint64_t most_ahead = 256_KiB;
+  // so much that is not used is read along rather than left out by another call
+  static constexpr std::uint64_t most_between = 8_KiB;
 
   struct spare {
     buffer bytes;
@@ -133,23 +141,29 @@ class copying_worker {
   [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
 
   // The small members that one read shall bring with this one: of its sample, and where samples are read in
-  // order also of those that follow.
+  // order also of those that follow. What is not used is read only where little of it lies between.
   [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
     const shard_index& tables = *at.tables;
     span_of_members span{member, member};
-    while (span.first > at.first && small(span.first - 1) &&
-           tables.end(member) - tables.offset(span.first - 1) <= most_ahead) {
-      --span.first;
+    for (std::uint32_t m = member;
+         m > at.first && small(m - 1) && tables.end(member) - tables.offset(m - 1) <= most_ahead;) {
+      if (!tables.uses(--m)) continue;
+      if (span.first - m != 1 && tables.offset(span.first) - tables.end(m) > most_between) break;
+      span.first = m;
     }
     const std::uint64_t begin = tables.offset(span.first);
-    while (span.last + 1 < at.end && small(span.last + 1) && tables.end(span.last + 1) - begin <= most_ahead)
-      ++span.last;
+    std::uint32_t seen = member;
+    const auto extend = [&](std::uint32_t end, std::uint64_t most) {
+      while (seen + 1 < end && small(seen + 1) && tables.end(seen + 1) - begin <= most) {
+        if (!tables.uses(++seen)) continue;
+        if (seen - span.last != 1 && tables.offset(seen) - tables.end(span.last) > most_between) return false;
+        span.last = seen;
+      }
+      return seen + 1 == end;
+    };
+    const bool whole = extend(at.end, most_ahead);
     ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
-    if (ahead_ != 0 && span.last + 1 == at.end) {
-      const auto members = static_cast<std::uint32_t>(tables.header().members);
-      while (span.last + 1 < members && small(span.last + 1) && tables.end(span.last + 1) - begin <= ahead_)
-        ++span.last;
-    }
+    if (ahead_ != 0 && whole) extend(static_cast<std::uint32_t>(tables.header().members), ahead_);
     return span;
   }
 

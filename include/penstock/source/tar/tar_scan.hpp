@@ -49,16 +49,18 @@ class header_reader {
 /// archive.
 class member_scan {
  public:
-  member_scan(session_view session, object_id id, std::uint64_t size);
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit);
   member_scan(const member_scan&) = delete;  // the walk refers to the reader
   member_scan& operator=(const member_scan&) = delete;
 
   /// The next one; false behind the last.
   [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// Behind the last: whether there are no zero blocks that end the archive.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
 
  private:
   header_reader in_;
-  member_walk walk_{walk_input::of(in_)};
+  member_walk walk_;
 };
 
 }  // namespace detail::tar

@@ -31,8 +31,9 @@ PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count
   session_.read(id_, offset, window_.span());
 }
 
-PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size)
-    : in_(session, id, size) {
+PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                         std::uint64_t extension_limit)
+    : in_(session, id, size), walk_(walk_input::of(in_), extension_limit) {
   const bytes_view head = in_.get(0, 4096);
   const auto compressed = compression_of(head);
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {

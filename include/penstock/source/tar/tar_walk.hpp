@@ -14,6 +14,9 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The largest extension header that is read where nothing is said.
+inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
+
 /// A member that holds a file's bytes.
 struct member {
   std::string_view path;     ///< lives until the next one is asked for
@@ -48,7 +51,8 @@ struct walk_input {
 /// Goes through the headers of an archive, forward only, and keeps its memory.
 class member_walk {
  public:
-  explicit member_walk(walk_input in) noexcept : in_(in) {}
+  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
+      : in_(in), extension_limit_(extension_limit) {}
 
   /// Begins anew, at the beginning of an archive or at a header in it.
   void restart(std::uint64_t at = 0) noexcept;
@@ -57,13 +61,13 @@ class member_walk {
   /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
   /// archive.
   [[nodiscard]] bool next(member& found);
+  /// Behind the last: whether the bytes ended there, without the zero blocks that end an archive.
+  [[nodiscard]] bool unended() const noexcept { return unended_; }
 
   /// What is thrown where the archive ends within the member that was shown last.
   [[noreturn]] void cut_off(std::uint64_t reached) const;
 
  private:
-  static constexpr std::uint64_t longest_extension = std::uint64_t{1} << 20;
-
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
     return in_.get(in_.archive, offset, static_cast<std::size_t>(count));
   }
@@ -92,6 +96,8 @@ class member_walk {
   std::string path_;
   bool has_records_ = false;
   bool extended_ = false;
+  bool unended_ = false;
+  std::uint64_t extension_limit_;
 };
 
 }  // namespace detail::tar

@@ -12,6 +12,7 @@ PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
   at_ = at;
   end_of_data_ = at;
   everywhere_ = {};
+  unended_ = false;
   forget();
 }
 
@@ -24,6 +25,7 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
     }
     if (block.empty() || (block.size() == block_size && is_zero(block))) {
       check_end();
+      unended_ = block.empty();
       return false;
     }
     if (block.size() < block_size)
@@ -58,8 +60,13 @@ PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
 }
 
 PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
-  if (!stored || *stored > longest_extension) {
-    throw error(errc::format, "an extension header has no size, or one above 1 MiB").at_offset(at_);
+  if (!stored)
+    throw error(errc::format, "the size of an extension header is not a number, or is negative")
+        .at_offset(at_);
+  if (*stored > extension_limit_) {
+    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
+                              extension_limit_, "; raise it with the option extension_limit of the source"})
+        .at_offset(at_);
   }
   const bytes_view body = get(at_ + block_size, *stored);
   if (body.size() < *stored)

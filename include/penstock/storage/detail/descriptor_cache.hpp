@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -21,7 +22,7 @@ namespace detail::files {
 ///
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
 /// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
-/// many threads read at once.
+/// many reads are in flight.
 class descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
   static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
@@ -32,14 +33,16 @@ class descriptor_cache {
   /// A descriptor that is not closed while this lives.
   class lease {
    public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(word), number_(number) {}
-    lease(const lease&) = delete;
-    lease& operator=(const lease&) = delete;
-    ~lease() { word_.fetch_sub(one_use, std::memory_order_release); }
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
+    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
+    }
     [[nodiscard]] int get() const noexcept { return number_; }
 
    private:
-    std::atomic<std::uint64_t>& word_;
+    std::atomic<std::uint64_t>* word_;
     int number_;
   };
 
@@ -65,8 +68,8 @@ class descriptor_cache {
 
   std::span<const std::string> paths_;
   std::size_t limit_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
-  std::unique_ptr<object_signature[]> seen_;
+  fixed_array<std::atomic<std::uint64_t>> words_;
+  fixed_array<object_signature> seen_;
   std::mutex mutex_;
   std::vector<object_id> open_;
   std::size_t hand_ = 0;

@@ -18,8 +18,8 @@ namespace detail::files {
 PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
     : paths_(paths),
       limit_(limit == 0 ? default_limit() : limit),
-      words_(std::make_unique<std::atomic<std::uint64_t>[]>(paths.size())),
-      seen_(std::make_unique<object_signature[]>(paths.size())) {}
+      words_(paths.size()),
+      seen_(paths.size()) {}
 PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
   for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,8 +28,8 @@ struct mosaic_drawn {
 /// The rules of Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
 class mosaic_draw {
  public:
-  mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling,
-              bool shuffle, std::uint64_t seed);
+  mosaic_draw(shared<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling, bool shuffle,
+              std::uint64_t seed);
 
   /// Samples of an epoch.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -62,7 +62,7 @@ class mosaic_draw {
   /// additions could round to another sample.
   [[nodiscard]] static double sum(std::span<const double> values);
 
-  std::shared_ptr<const std::vector<std::uint64_t>> starts_;
+  shared<const std::vector<std::uint64_t>> starts_;
   std::uint64_t granularity_;
   bool balanced_, shuffle_;
   std::uint64_t seed_, size_ = 0;

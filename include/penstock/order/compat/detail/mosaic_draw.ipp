@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE mosaic_draw::mosaic_draw(std::shared_ptr<const std::vector<std::uint64_t>> starts,
+PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>> starts,
                                          const mosaic_sampling& sampling, bool shuffle, std::uint64_t seed)
     : starts_(std::move(starts)),
       granularity_(sampling.granularity),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/core/flat_json.hpp>
+#include <penstock/base/flat_json.hpp>
 
 #include "support/catch.hpp"
 #include "support/json.hpp"
@@ -42,38 +42,38 @@ constexpr std::string_view character = "a character, or \\\", \\\\, \\u00XX or \
 
 }  // namespace
 
-TEST_CASE("core/flat_json: any bytes become a string of JSON") {
-  CHECK(ps::json_quoted("plain") == "\"plain\"");
-  CHECK(ps::json_quoted("a\"b\\c") == "\"a\\\"b\\\\c\"");
-  CHECK(ps::json_quoted(std::string("\n\t\0\x7f", 4)) == "\"\\u000a\\u0009\\u0000\\u007f\"");
-  CHECK(ps::json_quoted("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+TEST_CASE("base/flat_json: any bytes become a string of JSON") {
+  CHECK(ps::detail::json_quoted("plain") == "\"plain\"");
+  CHECK(ps::detail::json_quoted("a\"b\\c") == "\"a\\\"b\\\\c\"");
+  CHECK(ps::detail::json_quoted(std::string("\n\t\0\x7f", 4)) == "\"\\u000a\\u0009\\u0000\\u007f\"");
+  CHECK(ps::detail::json_quoted("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
   // Cut, overlong, a surrogate, beyond the last, a lone follower.
   for (const std::string wrong : {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"}) {
     std::string wanted = "\"";
     for (std::size_t i = 0; i < wrong.size(); ++i) wanted += "\\ufffd";
-    CHECK(ps::json_quoted(wrong) == wanted + "\"");
+    CHECK(ps::detail::json_quoted(wrong) == wanted + "\"");
   }
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  CHECK_NOTHROW(penstock_test::json::parse(ps::json_quoted(all)));
+  CHECK_NOTHROW(penstock_test::json::parse(ps::detail::json_quoted(all)));
 }
 
-TEST_CASE("core/flat_json: what is quoted is read back") {
+TEST_CASE("base/flat_json: what is quoted is read back") {
   std::string all;
   for (int i = 0; i < 128; ++i) all += static_cast<char>(i);
   for (const std::string& one : {std::string(), all, std::string("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80")})
-    CHECK(reader_of(ps::json_quoted(one)).string() == one);
+    CHECK(reader_of(ps::detail::json_quoted(one)).string() == one);
   for (const std::string wrong : {"a\xff", "\xe2\x82", "\xed\xa0\x80 b"}) {
     const std::string clean = ps::detail::as_utf8(wrong);
     CHECK(clean != wrong);
     CHECK(ps::detail::as_utf8(clean) == clean);
-    CHECK(reader_of(ps::json_quoted(wrong)).string() == clean);
-    CHECK(reader_of(ps::json_quoted(clean)).string() == clean);
+    CHECK(reader_of(ps::detail::json_quoted(wrong)).string() == clean);
+    CHECK(reader_of(ps::detail::json_quoted(clean)).string() == clean);
   }
 }
 
-TEST_CASE("core/flat_json: names in their order, blanks between tokens aside") {
+TEST_CASE("base/flat_json: names in their order, blanks between tokens aside") {
   json_reader json =
       reader_of("{ \"rank\" : 3,\n\t\"world\": \"18446744073709551615\" , \"held\": [\"1\", \"2\"] }\r\n");
   json.expect('{');
@@ -96,7 +96,7 @@ TEST_CASE("core/flat_json: names in their order, blanks between tokens aside") {
   CHECK(none == 0);
 }
 
-TEST_CASE("core/flat_json: what is wrong is told with its offset") {
+TEST_CASE("base/flat_json: what is wrong is told with its offset") {
   CHECK(failure("  x", [](json_reader& json) { json.expect('{'); }) == told("'{'", 2));
   CHECK(failure("\"rang\": 1", [](json_reader& json) { json.name("rank"); }) == told("the name \"rank\"", 0));
   CHECK(failure("1 2", [](json_reader& json) {
@@ -114,7 +114,7 @@ TEST_CASE("core/flat_json: what is wrong is told with its offset") {
     CHECK(failure(wrong, string_of) == told(character, 2));
 }
 
-TEST_CASE("core/flat_json: a text that was cut is known as one") {
+TEST_CASE("base/flat_json: a text that was cut is known as one") {
   const std::string_view whole = "{\"key\": \"\\u001f\\\" \\ufffd\xe2\x82\xac\", \"n\": 12, ";
   const auto read = [](json_reader& json) {
     json.expect('{');

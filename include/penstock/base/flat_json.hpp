@@ -11,13 +11,12 @@
 
 /// JSON as far as this library writes it: states, ledgers, timelines. One function quotes, one class reads.
 namespace penstock::inline v0_1 {
+namespace detail {
 
 /// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
 /// bytes.
 /// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
 [[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
-
-namespace detail {
 
 /// A text with U+FFFD for each byte that is no UTF-8: what a reader gets back of `json_quoted`.
 [[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
@@ -87,5 +86,5 @@ class json_reader {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/core/flat_json.ipp>
+#include <penstock/base/flat_json.ipp>
 #endif

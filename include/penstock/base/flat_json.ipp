@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/flat_json.hpp>
+#include <penstock/base/flat_json.hpp>
 
 #include <penstock/core/message.hpp>
 
@@ -9,6 +9,7 @@
 #include <system_error>
 
 namespace penstock::inline v0_1 {
+namespace detail {
 
 PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
   std::string quoted = "\"";
@@ -25,8 +26,6 @@ PENSTOCK_INLINE std::string json_quoted(std::string_view s) {
   }
   return quoted + '"';
 }
-
-namespace detail {
 
 PENSTOCK_INLINE std::string as_utf8(std::string_view s) {
   std::string clean;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws errc::argument: `stage` was given `-magnitude`.
+[[noreturn, gnu::cold]] void refuse_negative(std::uint64_t magnitude, std::string_view stage);
+
+template <class>
+inline constexpr bool is_a_count = false;
+
+}  // namespace detail
+
+/// A count, a size or a rank as an argument: made of an integer of any type, signed or not.
+///
+/// A function that takes one calls `of(name)`, which refuses a negative number with an error that has the
+/// number and the name in it. A number that is no integer does not compile.
+class any_count {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): it is how an argument is taken
+    if constexpr (std::signed_integral<T>) {
+      negative_ = n < 0;
+      value_ = negative_ ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+    } else {
+      value_ = n;
+    }
+  }
+  template <class T>
+    requires(std::floating_point<T> || std::same_as<T, bool>)
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_count<T>,
+                  "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
+  }
+
+  /// The number; throws errc::argument where it is negative, with `stage` as what was given it.
+  [[nodiscard]] constexpr std::uint64_t of(std::string_view stage) const {
+    if (negative_) detail::refuse_negative(value_, stage);
+    return value_;
+  }
+
+ private:
+  std::uint64_t value_ = 0;
+  bool negative_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/any_count.ipp>
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+/// Whether an array with these strides is row-major and has no gaps: its elements are one span then. One
+/// without elements is.
+[[nodiscard]] constexpr bool is_dense(const extents& shape, const element_strides& strides) noexcept {
+  bool dense = true;
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != static_cast<std::int64_t>(step)) dense = false;
+  }
+  return dense;
+}
+
+/// A view of elements of one type with a shape and strides: there may be gaps between them, or they may stand
+/// in another order than row-major. Somebody else owns the elements. What `get<"name">(batch)` gives for a
+/// field that is collated with `pitched`.
+///
+/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: elements are taken by
+/// index or by row. What is not checked: indexes must be in the shape.
+template <class T>
+class strided_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr strided_view() = default;
+  constexpr strided_view(T* data, const extents& shape, const element_strides& strides) noexcept
+      : data_(data), shape_(shape), strides_(strides) {}
+  /// A dense view is a strided one; a view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<const U, T>)
+  constexpr strided_view(const tensor_view<U>& dense) noexcept
+      : data_(dense.data()), shape_(dense.shape()), strides_(dense_strides(dense.shape())) {}
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr strided_view(const strided_view<U>& other) noexcept
+      : strided_view(other.data(), other.shape(), other.strides()) {}
+
+  /// The element whose indexes are all 0.
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
+  /// Whether it is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
+
+  /// Part `i` along the first length; the view must have one.
+  [[nodiscard]] constexpr strided_view operator[](std::size_t i) const noexcept {
+    strided_view part(data_ + static_cast<std::int64_t>(i) * strides_[0], shape_.drop_front(), {});
+    for (std::size_t k = 1; k < shape_.rank(); ++k) part.strides_[k - 1] = strides_[k];
+    return part;
+  }
+  /// The element at these indexes, one for each length.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    std::size_t k = 0;
+    std::int64_t offset = 0;
+    ((offset += static_cast<std::int64_t>(indexes) * strides_[k++]), ...);
+    return data_[offset];
+  }
+
+  /// How many rows there are: all elements that differ in the last index alone are one. A scalar is one.
+  [[nodiscard]] constexpr std::size_t rows() const noexcept {
+    std::uint64_t rows = 1;
+    for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
+    return static_cast<std::size_t>(rows);
+  }
+  /// Row `i`, counted row-major. The view must have a length, and 1 for its last stride.
+  [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
+    const std::size_t last = shape_.rank() - 1;
+    std::int64_t offset = 0;
+    for (std::size_t k = last; k-- > 0; i /= static_cast<std::size_t>(shape_[k]))
+      offset += static_cast<std::int64_t>(i % static_cast<std::size_t>(shape_[k])) * strides_[k];
+    return {data_ + offset, static_cast<std::size_t>(shape_[last])};
+  }
+  /// Bytes from one row to the next, as image libraries and graphics devices ask for them; 0 where the shape
+  /// has fewer than two lengths.
+  [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
+    return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};
+};
+
+namespace detail {
+
+/// A value whose elements may lie apart: one that tells strides, other than the views that are always dense.
+template <class V>
+inline constexpr bool tells_strides = requires(const V& v) { v.strides(); };
+template <class T>
+inline constexpr bool tells_strides<tensor_view<T>> = false;
+template <class T>
+inline constexpr bool tells_strides<tensor_part<T>> = false;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+/// Views of a batch's values whose samples differ in length. `const T` where values may only be read: a batch
+/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets views that may write.
+namespace penstock::inline v0_1 {
+
+/// Values of different lengths, one sample's after another's: a range of spans, one a sample.
+template <class T>
+class basic_ragged_view {
+ public:
+  /// Gives a `std::span<T>`, the values of a sample.
+  using iterator = detail::index_iterator<basic_ragged_view>;
+
+  basic_ragged_view() = default;
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_ragged_view(const basic_ragged_view<U>& other) noexcept
+      : values_(other.values_), offsets_(other.offsets_), shapes_(other.shapes_), size_(other.size_) {}
+  basic_ragged_view(T* values, const std::uint64_t* offsets, const extents* shapes, std::size_t size) noexcept
+      : values_(values), offsets_(offsets), shapes_(shapes), size_(size) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// All values: those of sample i are [offsets()[i], offsets()[i + 1]).
+  [[nodiscard]] std::span<T> values() const noexcept {
+    return {values_, size_ == 0 ? 0 : static_cast<std::size_t>(offsets_[size_])};
+  }
+  [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
+  /// The values of sample i.
+  [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
+    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+  [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
+
+ private:
+  template <class U>
+  friend class basic_ragged_view;
+
+  T* values_ = nullptr;
+  const std::uint64_t* offsets_ = nullptr;
+  const extents* shapes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Arrays padded with zeros to the longest along their first length: a range of spans, one a sample, without
+/// the padding.
+template <class T>
+class basic_padded_view {
+ public:
+  /// Gives a `std::span<T>`, the values of a sample.
+  using iterator = detail::index_iterator<basic_padded_view>;
+
+  basic_padded_view() = default;
+  /// A view that may write becomes one that may not.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_padded_view(const basic_padded_view<U>& other) noexcept
+      : values_(other.values_), lengths_(other.lengths_), mask_(other.mask_) {}
+  basic_padded_view(tensor_view<T> values, const std::uint64_t* lengths, const std::uint8_t* mask) noexcept
+      : values_(values), lengths_(lengths), mask_(mask) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// (samples, longest, ...).
+  [[nodiscard]] const tensor_view<T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// How long each sample is along the padded length.
+  [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
+  /// (samples, longest): 1 where there is a value, 0 where there is padding.
+  [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
+    return {mask_, extents(values_.shape()[0], values_.shape()[1])};
+  }
+  /// The values of sample i without its padding.
+  [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
+    const tensor_view<T> row = values_[i];
+    const std::uint64_t inner = row.shape().drop_front().elements();
+    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+  }
+
+ private:
+  template <class U>
+  friend class basic_padded_view;
+
+  tensor_view<T> values_;
+  const std::uint64_t* lengths_ = nullptr;
+  const std::uint8_t* mask_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_ragged_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;

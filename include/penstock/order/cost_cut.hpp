@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/order/detail/epoch_tables.hpp>
+#include <penstock/order/step_cut.hpp>
+#include <penstock/order/tail.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A sample that no batch has room for.
+struct costly_sample {
+  position at;
+  std::uint64_t sample = 0, cost = 0;
+};
+
+/// Where the batches of an epoch begin: 8 bytes each, and last where they end. They are those of all ranks.
+struct batch_starts {
+  std::vector<std::uint64_t> starts;
+  std::optional<costly_sample> too_costly;  // of which they end before
+  std::exception_ptr failure;               // of the cost of the sample that they end before
+
+  [[nodiscard]] bool fails() const noexcept { return too_costly || failure; }
+};
+
+/// Puts positions into batches, one after another.
+class batch_filler {
+ public:
+  explicit batch_filler(std::uint64_t limit) : limit_(limit) { made_.starts.push_back(0); }
+
+  /// Whether there is room for the next position, in this batch or in a new one.
+  [[nodiscard]] bool add(std::uint64_t cost) {
+    if (cost > limit_ - sum_ || size_ == most) {
+      if (cost > limit_) return false;
+      close();
+    }
+    sum_ += cost;
+    ++size_;
+    return true;
+  }
+  [[nodiscard]] batch_starts done(std::optional<costly_sample> too_costly = std::nullopt,
+                                  std::exception_ptr failure = nullptr) {
+    if (size_ != 0) close();
+    made_.too_costly = too_costly;
+    made_.failure = std::move(failure);
+    made_.starts.shrink_to_fit();
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr std::uint64_t most = 0xffffffffu;
+
+  void close() {
+    made_.starts.push_back(made_.starts.back() + size_);
+    sum_ = size_ = 0;
+  }
+
+  std::uint64_t limit_, sum_ = 0, size_ = 0;
+  batch_starts made_;
+};
+
+}  // namespace detail
+
+/// An epoch that is cut into batches at any places, which are dealt to the ranks in turn: an `epoch_cut`.
+///
+/// Batch k is a run of consecutive positions, the same on any number of ranks; rank r of W takes batch
+/// s W + r in step s. Of a last step with fewer batches than ranks `tail::keep` gives the ranks beyond them
+/// empty ones, `tail::drop` leaves the step out.
+class dealt_batches {
+ public:
+  dealt_batches(std::shared_ptr<const detail::batch_starts> batches, std::uint64_t limit, std::uint64_t world,
+                std::uint64_t rank, tail policy)
+      : batches_(std::move(batches)), limit_(limit), world_(world), rank_(rank), policy_(policy) {}
+
+  /// Batches of the epoch, of all ranks, those that are dropped included.
+  [[nodiscard]] std::uint64_t batches() const noexcept { return batches_->starts.size() - 1; }
+
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    const bool part = batches_->fails() || (policy_ != tail::drop && batches() % world_ != 0);
+    return batches() / world_ + (part ? 1 : 0);
+  }
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const noexcept {
+    const std::uint64_t before_it = std::min(step, steps());
+    return start(before_it > batches() / world_ ? batches() : before_it * world_);
+  }
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const noexcept {
+    return step >= steps() ? 0 : before(step + 1) - before(step);
+  }
+  /// In the step of a sample that costs more than a batch may, on all ranks: throws `error(errc::argument)`;
+  /// in that of a sample whose cost failed, throws what it threw.
+  [[nodiscard]] step_view at(std::uint64_t step) const {
+    if (batches_->fails() && step == batches() / world_) refuse();
+    const std::uint64_t mine = std::min(step * world_ + rank_, batches());
+    return {start(mine), start(std::min(mine + 1, batches())) - start(mine)};
+  }
+  void check() const {
+    if (batches_->fails()) refuse();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
+    return batches_->starts[static_cast<std::size_t>(batch)];
+  }
+  [[noreturn, gnu::cold]] void refuse() const;
+
+  std::shared_ptr<const detail::batch_starts> batches_;
+  std::uint64_t limit_, world_, rank_;
+  tail policy_;
+};
+
+namespace detail {
+
+/// Throws where there cannot be such a cut.
+void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
+/// In a handler: says of which sample the cost failed, and goes on throwing.
+[[noreturn, gnu::cold]] void rethrow_cost(error& e, position at, std::uint64_t sample);
+/// Throws where these are not the costs of these samples.
+void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
+                       std::string_view what);
+[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, tail at_end);
+
+}  // namespace detail
+
+/// The cut of `batch_by(cost, limit)`: batches of consecutive positions, each as long as the costs of its
+/// samples add up to `limit` at most. A `step_cut`.
+///
+/// `cost(sample)` takes the number of a sample in the source. An epoch is gone through once, by whoever needs
+/// it first, and copies share what was found: 8 bytes a batch. What `cost` throws is found too, and is thrown
+/// in the step of that sample, as often as it is asked for.
+template <class Orders, class Cost>
+class cost_cut {
+ public:
+  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in)
+      : orders_(std::move(orders)),
+        cost_(std::move(cost)),
+        limit_(limit),
+        world_(in.world),
+        rank_(in.rank),
+        policy_(policy) {
+    detail::check_cost_cut(orders_.size(), limit);
+  }
+
+  /// Throws `pass_stopped` where it goes through the epoch and `stop` becomes true.
+  [[nodiscard]] dealt_batches bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
+    return {tables_.get(epoch, [&] { return filled(epoch, stop); }), limit_, world_, rank_, policy_};
+  }
+  [[nodiscard]] cost_cut on(std::uint64_t world, std::uint64_t rank) const {
+    cost_cut made = *this;
+    made.world_ = world;
+    made.rank_ = rank;
+    return made;
+  }
+  /// By the costs of some samples; not more than there are.
+  [[nodiscard]] std::uint64_t usual() const {
+    constexpr std::uint64_t looks = 64;
+    const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
+    double sum = 0, seen = 0;
+    typename Orders::binding bound;
+    for (std::uint64_t i = 0; i < n && seen < looks; i += each, seen += 1) {
+      orders_.rebind(bound, 0, i, i + 1);
+      sum += static_cast<double>(cost_of(bound(i).index, {0, i}));
+    }
+    if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
+    const double slots = static_cast<double>(limit_) / sum * seen;
+    const std::uint64_t most = std::min<std::uint64_t>(n, 65'536);
+    return slots >= static_cast<double>(most) ? most
+                                              : std::max(std::uint64_t{1}, static_cast<std::uint64_t>(slots));
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t cost_of(std::uint64_t sample, position at) const {
+    try {
+      return cost_(sample);
+    } catch (error& e) {
+      detail::rethrow_cost(e, at, sample);
+    }
+  }
+  [[nodiscard]] detail::batch_starts filled(std::uint64_t epoch, const std::atomic<bool>* stop) const {
+    constexpr std::uint64_t piece = 4096;
+    detail::batch_filler batches(limit_);
+    typename Orders::binding bound;
+    const std::uint64_t n = orders_.size();
+    for (std::uint64_t first = 0; first < n; first += piece) {
+      const std::uint64_t end = std::min(n, first + piece);
+      orders_.rebind(bound, epoch, first, end);
+      for (std::uint64_t i = first; i < end; ++i) {
+        const std::uint64_t sample = bound(i).index;
+        std::uint64_t cost = 0;
+        if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
+        try {
+          cost = cost_of(sample, {epoch, i});
+        } catch (...) {  // the run says so in its step
+          return batches.done(std::nullopt, std::current_exception());
+        }
+        if (!batches.add(cost)) return batches.done(detail::costly_sample{{epoch, i}, sample, cost});
+      }
+    }
+    return batches.done();
+  }
+
+  Orders orders_;
+  Cost cost_;
+  std::uint64_t limit_, world_, rank_;
+  tail policy_;
+  detail::epoch_tables<detail::batch_starts> tables_;
+};
+
+namespace detail {
+
+/// What a function says of a sample, or the values that there are of all.
+template <class F>
+struct costs {
+  F function;
+
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return function(sample); }
+  void check(const cut_input&) const noexcept {}
+  [[nodiscard]] static std::string describe() { return {}; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    if constexpr (requires { function.fingerprint(); }) h.add(function.fingerprint());
+  }
+};
+template <sample_values V>
+struct costs<V> {
+  V values;
+
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t sample) const { return values[sample]; }
+  void check(const cut_input& in) const {
+    check_cost_values(in, values.size(), values.dataset(), values.describe());
+  }
+  [[nodiscard]] std::string describe() const { return values.describe(); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(values.fingerprint());
+  }
+};
+
+}  // namespace detail
+
+/// The rule of `batch_by(cost, limit)`: makes a `cost_cut`.
+template <class Cost>
+struct cost_rule {
+  detail::costs<Cost> cost;
+  std::uint64_t limit = 1;
+  tail at_end = tail::keep;
+
+  template <class Orders>
+  [[nodiscard]] cost_cut<Orders, detail::costs<Cost>> make(const Orders& orders, const cut_input& in) const {
+    cost.check(in);
+    return {orders, cost, limit, at_end, in};
+  }
+  [[nodiscard]] std::string describe() const { return detail::cost_text(cost.describe(), limit, at_end); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("cost", at_end, limit);
+    cost.fingerprint(h);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/order/cost_cut.ipp>
+#endif

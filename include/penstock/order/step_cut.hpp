@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/shared.hpp>
+#include <penstock/order/cut.hpp>
+#include <penstock/order/detail/epoch_tables.hpp>
+#include <penstock/order/tail.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The cut as a concept: how epochs become global steps, and steps the batches of ranks, by any rule.
+namespace penstock::inline v0_1 {
+
+/// One epoch, cut into global steps, as one rank sees it. Free for all threads; no data.
+///
+///   steps()          global steps of the epoch, the same on all ranks
+///   before(step)     positions in the steps before this one, all ranks together; also of `steps()`
+///   count(step)      positions in a step, all ranks together
+///   at(step)         this rank's slots of it: a `step_view`. Throws where the step cannot be made
+///   check()          optional: throws what `at` would throw of some step
+///   list(step, v)    optional, see `listing_cut`
+///
+/// Without `list` steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
+/// state that stands after `before(s)` positions goes on at step s, whatever the number of ranks.
+template <class C>
+concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
+  { c.steps() } -> std::same_as<std::uint64_t>;
+  { c.before(step) } -> std::same_as<std::uint64_t>;
+  { c.count(step) } -> std::same_as<std::uint64_t>;
+  { c.at(step) } -> std::same_as<step_view>;
+};
+
+/// A cut whose steps hold any positions of the epoch: `list(step, v)` appends those in this rank's slots
+/// [0, valid) to a `std::vector<std::uint64_t>`; the view of `at` gives only how many there are.
+template <class C>
+concept listing_cut = epoch_cut<C> && requires(const C& c, std::uint64_t step,
+                                               std::vector<std::uint64_t>& into) { c.list(step, into); };
+
+/// Thrown by a pass over an epoch that was told to stop: nobody needs its result any more.
+struct pass_stopped {};
+
+/// How all epochs are cut, on one rank of a number of ranks: bound for an epoch as an order is.
+///
+///   bind(epoch)      an `epoch_cut`. May go through the epoch: what it gives is kept as long as somebody needs
+///                    it. Any thread
+///   bind(epoch, stop)  optional: the same, where `stop` is a `const std::atomic<bool>*`, or null. A long pass
+///                    looks at it now and then, and throws `pass_stopped` once it is true
+///   on(world, rank)  the same for another rank
+///   usual()          about how many slots a batch has; decides how fast a run is, never what it gives
+template <class C>
+concept step_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t number) {
+  { c.bind(number) } -> epoch_cut;
+  { c.on(number, number) } -> std::same_as<C>;
+  { c.usual() } -> std::same_as<std::uint64_t>;
+};
+
+/// What a rule is told of the plan that it cuts.
+struct cut_input {
+  std::uint64_t world = 1;    ///< ranks
+  std::uint64_t rank = 0;     ///< which one is ours
+  std::uint64_t dataset = 0;  ///< fingerprint of the data
+  std::uint64_t samples = 0;  ///< of the source
+};
+
+/// A rule by which `batch_by` cuts: from the orders of the samples, an `order_chain`, to a `step_cut`.
+///   make(orders, cut_input)  the cut; throws where it cannot be made
+///   describe()               for people, and in states
+///   fingerprint(h)           calls `h.add(...)` with all that determines where it cuts
+template <class R, class Orders>
+concept cut_rule = std::copy_constructible<R> && requires(const R& r, const Orders& orders, cut_input in) {
+  { r.make(orders, in) } -> step_cut;
+};
+
+/// An `epoch_cut` of any type. Each call is an indirect one: it is asked once a step, never for a sample.
+class any_epoch_cut {
+ public:
+  any_epoch_cut() = default;
+  template <class C>
+    requires(!std::same_as<C, any_epoch_cut> && epoch_cut<C>)
+  explicit any_epoch_cut(C made) : any_epoch_cut(std::shared_ptr<const C>(new const C(std::move(made)))) {}
+  /// One that others have too.
+  template <epoch_cut C>
+  explicit any_epoch_cut(std::shared_ptr<const C> made) : called_(&functions_of<C>) {
+    owner_ = shared<const void>(std::shared_ptr<const void>(std::move(made)));
+  }
+
+  [[nodiscard]] std::uint64_t steps() const { return called_->steps(owner_.get()); }
+  [[nodiscard]] std::uint64_t before(std::uint64_t step) const { return called_->before(owner_.get(), step); }
+  [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return called_->count(owner_.get(), step); }
+  [[nodiscard]] step_view at(std::uint64_t step) const { return called_->at(owner_.get(), step); }
+  void check() const { called_->check(owner_.get()); }
+  /// Whether steps hold any positions, and `list` has to be asked.
+  [[nodiscard]] bool lists() const noexcept { return called_->list != nullptr; }
+  void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
+    called_->list(owner_.get(), step, into);
+  }
+
+ private:
+  struct functions {
+    std::uint64_t (*steps)(const void*);
+    std::uint64_t (*before)(const void*, std::uint64_t);
+    std::uint64_t (*count)(const void*, std::uint64_t);
+    step_view (*at)(const void*, std::uint64_t);
+    void (*check)(const void*);
+    void (*list)(const void*, std::uint64_t, std::vector<std::uint64_t>&);
+  };
+  template <class C>
+  static const C& of(const void* made) noexcept {
+    return *static_cast<const C*>(made);
+  }
+  template <class C>
+  static constexpr auto list_of() -> decltype(functions::list) {
+    if constexpr (listing_cut<C>)
+      return [](const void* c, std::uint64_t step, std::vector<std::uint64_t>& into) {
+        of<C>(c).list(step, into);
+      };
+    else
+      return nullptr;
+  }
+  template <class C>
+  static constexpr functions functions_of{
+      .steps = [](const void* c) { return of<C>(c).steps(); },
+      .before = [](const void* c, std::uint64_t step) { return of<C>(c).before(step); },
+      .count = [](const void* c, std::uint64_t step) { return of<C>(c).count(step); },
+      .at = [](const void* c, std::uint64_t step) { return of<C>(c).at(step); },
+      .check =
+          [](const void* c) {
+            if constexpr (requires { of<C>(c).check(); }) of<C>(c).check();
+          },
+      .list = list_of<C>()};
+
+  const functions* called_ = nullptr;
+  shared<const void> owner_;
+};
+
+/// A `step_cut` of any type, whose copies share what it was bound to: what the feed of a run holds where
+/// batches have no fixed number of samples.
+class any_step_cut {
+ public:
+  any_step_cut() = default;
+  template <class C>
+    requires(!std::same_as<C, any_step_cut> && step_cut<C>)
+  explicit any_step_cut(C made) : called_(&functions_of<C>) {
+    owner_ = shared<const void>(new const model<C>{std::move(made), {}});
+  }
+
+  /// Whether there is one.
+  [[nodiscard]] bool any() const noexcept { return called_ != nullptr; }
+  /// Throws `pass_stopped` where `stop` became true and the cut looks at it.
+  [[nodiscard]] any_epoch_cut bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
+    return called_->bind(owner_.get(), epoch, stop);
+  }
+  [[nodiscard]] any_step_cut on(std::uint64_t world, std::uint64_t rank) const {
+    return called_->on(owner_.get(), world, rank);
+  }
+  [[nodiscard]] std::uint64_t usual() const { return called_->usual(owner_.get()); }
+
+ private:
+  struct functions {
+    any_epoch_cut (*bind)(const void*, std::uint64_t, const std::atomic<bool>*);
+    any_step_cut (*on)(const void*, std::uint64_t, std::uint64_t);
+    std::uint64_t (*usual)(const void*);
+  };
+  template <class C>
+  struct model {
+    C cut;
+    detail::epoch_tables<std::remove_cvref_t<decltype(std::declval<const C&>().bind(0))>> bound;
+  };
+  template <class C>
+  static const model<C>& of(const void* made) noexcept {
+    return *static_cast<const model<C>*>(made);
+  }
+  // Functions, not lambdas in the table: there, nvcc takes the class for incomplete.
+  template <class C>
+  static any_epoch_cut bind_of(const void* c, std::uint64_t epoch,
+                               [[maybe_unused]] const std::atomic<bool>* stop) {
+    const model<C>& made = of<C>(c);
+    return any_epoch_cut(made.bound.get(epoch, [&] {
+      if constexpr (requires { made.cut.bind(epoch, stop); })
+        return made.cut.bind(epoch, stop);
+      else
+        return made.cut.bind(epoch);
+    }));
+  }
+  template <class C>
+  static any_step_cut on_of(const void* c, std::uint64_t world, std::uint64_t rank) {
+    return any_step_cut(of<C>(c).cut.on(world, rank));
+  }
+  template <class C>
+  static std::uint64_t usual_of(const void* c) {
+    return of<C>(c).cut.usual();
+  }
+  template <class C>
+  static constexpr functions functions_of{&bind_of<C>, &on_of<C>, &usual_of<C>};
+
+  const functions* called_ = nullptr;
+  shared<const void> owner_;
+};
+
+}  // namespace penstock::inline v0_1

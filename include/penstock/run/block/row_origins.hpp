@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/position.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Where the rows of a batch that is gathered came from: each from one position, or from several, where
+/// samples were put together.
+///
+/// Rows are appended one after another. As long as each has one origin they are a list of positions and no
+/// more; the first row that gets another one makes 8 bytes a row of it.
+class row_origins {
+ public:
+  void clear() noexcept {
+    positions_.clear();
+    ends_.clear();
+  }
+  [[nodiscard]] bool empty() const noexcept { return positions_.empty(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return one_each() ? positions_.size() : ends_.size(); }
+  /// Whether no row has several origins.
+  [[nodiscard]] bool one_each() const noexcept { return ends_.empty(); }
+  /// The origins of all rows, row by row.
+  [[nodiscard]] const std::vector<position>& all() const noexcept { return positions_; }
+  /// The origins of a row, at least one, in the order in which they came.
+  [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept {
+    if (one_each()) return {positions_.data() + row, 1};
+    const std::size_t first = row == 0 ? 0 : ends_[row - 1];
+    return {positions_.data() + first, ends_[row] - first};
+  }
+
+  void reserve(std::size_t rows) { positions_.reserve(rows); }
+  /// Appends so many rows of one origin each; the positions are to be written where it points.
+  [[nodiscard]] position* add_rows(std::size_t count) {
+    const std::size_t before = positions_.size();
+    if (!one_each()) add_ends(count);
+    positions_.resize(before + count);
+    return positions_.data() + before;
+  }
+  /// Gives the last row one more origin.
+  void add_to_last(position origin);
+
+ private:
+  void add_ends(std::size_t count);
+
+  std::vector<position> positions_;
+  std::vector<std::size_t> ends_;  // of each row's origins, where some row has several
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/row_origins.ipp>
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/collate.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/strided_view.hpp>
+#include <penstock/core/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// How stacked values lie in their slots, by collate policy: all from the shape of a value.
+namespace penstock::inline v0_1::detail {
+
+/// Throws `errc::shape` for a value that a policy has no place for.
+[[noreturn]] void refuse_channels(const extents& shape);
+[[noreturn]] void refuse_rows(const extents& shape, std::size_t alignment);
+[[noreturn]] void refuse_rank(const extents& shape);
+
+/// Throws where a batch of values of this shape would have more lengths than an array can have.
+inline void check_rank(const extents& shape) {
+  if (shape.rank() == extents::max_rank) [[unlikely]]
+    refuse_rank(shape);
+}
+
+/// The elements from row to row of pitched arrays: as few as there can be, at whole elements and at multiples
+/// of `alignment` bytes, which is a power of two.
+[[nodiscard]] constexpr std::uint64_t pitch_in_elements(const extents& shape, std::size_t element_bytes,
+                                                        std::size_t alignment) noexcept {
+  const std::size_t common = element_bytes & (~element_bytes + 1);  // the power of two in it
+  const std::uint64_t step = common < alignment ? alignment / common : 1;
+  const std::uint64_t row = shape[shape.rank() - 1];
+  return row / step * step + (row % step == 0 ? 0 : step);
+}
+[[nodiscard]] constexpr std::uint64_t rows_in(const extents& shape) noexcept {
+  std::uint64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return rows;
+}
+/// The elements of a slot for pitched arrays of a shape, its gaps included.
+[[nodiscard]] constexpr std::uint64_t pitched_elements(const extents& shape, std::size_t element_bytes,
+                                                       std::size_t alignment) noexcept {
+  return shape.rank() == 0 ? 1 : rows_in(shape) * pitch_in_elements(shape, element_bytes, alignment);
+}
+
+/// Whether the bytes of pitched arrays of a shape can be counted. A length of 0 does not make up for the
+/// others, whose strides must be counted too.
+[[nodiscard]] constexpr bool pitched_can_lie(const extents& shape, std::size_t element_bytes,
+                                             std::size_t alignment) noexcept {
+  const std::uint64_t most = ~std::uint64_t{0} / 4 / element_bytes;
+  if (shape.rank() == 0 || shape[shape.rank() - 1] > most) return false;
+  std::uint64_t elements = pitch_in_elements(shape, element_bytes, alignment);
+  for (std::size_t i = shape.rank() - 1; elements <= most && i-- > 0;) {
+    if (shape[i] == 0) continue;
+    if (elements == 0) elements = 1;
+    if (shape[i] > most / elements) return false;
+    elements *= shape[i];
+  }
+  return elements <= most;
+}
+
+/// Under `stack`: row-major and dense. Sizes and strides are in elements of `element_bytes`.
+template <class Policy>
+struct slot_layout {
+  /// Throws where a value of this shape cannot lie so; the members below give something for each shape.
+  static void check(const extents& /*shape*/, std::size_t /*element_bytes*/) {}
+  /// The shape that a slot has.
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
+  /// Elements of a slot, its gaps included.
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t /*element_bytes*/) noexcept {
+    return shape.elements();
+  }
+  /// Those of a value in its slot.
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t /*element_bytes*/) noexcept {
+    return dense_strides(shape);
+  }
+};
+
+template <>
+struct slot_layout<channels_first_policy> {
+  static void check(const extents& shape, std::size_t /*element_bytes*/) {
+    if (shape.rank() != 3) [[unlikely]]
+      refuse_channels(shape);
+  }
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept {
+    return shape.rank() == 3 ? extents(shape[2], shape[0], shape[1]) : shape;
+  }
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t /*element_bytes*/) noexcept {
+    return shape.elements();
+  }
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t /*element_bytes*/) noexcept {
+    if (shape.rank() != 3) return dense_strides(shape);
+    return {static_cast<std::int64_t>(shape[1]), 1, static_cast<std::int64_t>(shape[0] * shape[1])};
+  }
+};
+
+template <std::size_t Alignment>
+struct slot_layout<pitched_policy<Alignment>> {
+  static void check(const extents& shape, std::size_t element_bytes) {
+    if (!pitched_can_lie(shape, element_bytes, Alignment)) [[unlikely]]
+      refuse_rows(shape, Alignment);
+  }
+  [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
+  [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
+                                                        std::size_t element_bytes) noexcept {
+    return pitched_elements(shape, element_bytes, Alignment);
+  }
+  [[nodiscard]] static constexpr element_strides strides(const extents& shape,
+                                                         std::size_t element_bytes) noexcept {
+    element_strides strides{};
+    if (shape.rank() == 0) return strides;
+    std::size_t i = shape.rank() - 1;
+    strides[i] = 1;
+    std::uint64_t step = pitch_in_elements(shape, element_bytes, Alignment);
+    for (; i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
+    return strides;
+  }
+  /// Writes zeros behind each row of a slot.
+  static void clear_gaps(std::byte* slot, const extents& shape, std::size_t element_bytes) noexcept {
+    if (shape.rank() == 0) return;
+    const auto row = static_cast<std::size_t>(shape[shape.rank() - 1]) * element_bytes;
+    const auto pitch =
+        static_cast<std::size_t>(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
+    if (row == pitch) return;
+    for (std::uint64_t i = rows_in(shape); i > 0; --i, slot += pitch) std::memset(slot + row, 0, pitch - row);
+  }
+};
+
+/// The strides of a column: those of its slots behind the distance between them.
+template <class Policy>
+[[nodiscard]] constexpr element_strides column_strides(const extents& shape,
+                                                       std::size_t element_bytes) noexcept {
+  using layout = slot_layout<Policy>;
+  const element_strides inner = layout::strides(shape, element_bytes);
+  element_strides strides{static_cast<std::int64_t>(layout::elements(shape, element_bytes))};
+  for (std::size_t i = 1; i < strides.size(); ++i) strides[i] = inner[i - 1];
+  return strides;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/block/slot_layout.ipp>
+#endif

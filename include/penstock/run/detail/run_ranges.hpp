@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/plan.hpp>
+#include <penstock/run/hand_out/hand_out.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+
+/// What a loop over a run goes through. All of it refers to the run.
+namespace penstock::inline v0_1::detail {
+
+/// Walks over one epoch, or over all that the run was given; one copyable pointer.
+template <class Run>
+class run_iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = typename Run::value_type;
+  using difference_type = std::ptrdiff_t;
+
+  run_iterator() = default;
+  explicit run_iterator(Run* owner) : owner_(owner) {}
+  [[nodiscard]] value_type& operator*() const { return owner_->current(); }
+  [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
+  /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
+  /// for three.
+  run_iterator& operator++() {
+    owner_->move_on();
+    return *this;
+  }
+  void operator++(int) { owner_->move_on(); }
+  friend bool operator==(const run_iterator& it, std::default_sentinel_t) { return it.done(); }
+
+ private:
+  [[nodiscard]] bool done() const { return owner_->is_at_end(); }
+  Run* owner_ = nullptr;
+};
+
+/// One epoch of a run, or what is left of it.
+template <class Run>
+class run_epoch {
+ public:
+  run_epoch(Run* owner, std::uint64_t number, bool rest = false)
+      : owner_(owner), number_(number), rest_(rest) {}
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` this goes
+  /// through the epoch, where nobody has.
+  [[nodiscard]] std::uint64_t steps() const
+    requires(Run::parts::batched && lockstep<typename Run::plan_type>)
+  {
+    if constexpr (Run::parts::facts.uneven)
+      return owner_->core().engine.leading().steps_of(number_);
+    else
+      return owner_->steps_per_epoch();
+  }
+  [[nodiscard]] run_iterator<Run> begin() const {
+    if (rest_)
+      owner_->loop_over_rest(number_);
+    else
+      owner_->loop_over(number_);
+    return run_iterator<Run>(owner_);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Run* owner_;
+  std::uint64_t number_;
+  bool rest_;
+};
+
+/// The epochs from where the run stands up to a number.
+template <class Run>
+class run_epochs {
+ public:
+  class iterator {
+   public:
+    using value_type = run_epoch<Run>;
+    using difference_type = std::ptrdiff_t;
+    iterator() = default;
+    iterator(Run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    [[nodiscard]] run_epoch<Run> operator*() const { return {owner_, number_}; }
+    iterator& operator++() {
+      ++number_;
+      return *this;
+    }
+    iterator operator++(int) {
+      auto before = *this;
+      ++number_;
+      return before;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
+
+   private:
+    Run* owner_ = nullptr;
+    std::uint64_t number_ = 0;
+  };
+  run_epochs(Run* owner, std::uint64_t first, std::uint64_t last)
+      : owner_(owner), first_(first), last_(last) {}
+  [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+  [[nodiscard]] iterator end() const { return {owner_, last_}; }
+
+ private:
+  Run* owner_;
+  std::uint64_t first_, last_;
+};
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/collate.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/order/concepts.hpp>
+#include <penstock/order/cost_cut.hpp>
+#include <penstock/order/order_chain.hpp>
+#include <penstock/order/step_cut.hpp>
+#include <penstock/order/tail.hpp>
+#include <penstock/stage/batch.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct batch_by_without_positions {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: batch_by cuts an epoch before samples are read, and behind filter, unbatch, "
+        "shuffle_buffer or a source that is read forward nobody knows which come; choose samples with "
+        "subset and mix them with shuffle, or write batch(n)");
+  }
+};
+
+struct batch_by_without_numbers {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: batch_by asks what samples cost by their numbers, and those of mix, or of sources with "
+        "orders that were joined, have other numbers in other epochs; write batch(n)");
+  }
+};
+
+}  // namespace mistakes
+
+/// Cuts the sequence into batches of as many samples as a rule says, and collates each field as `batch` does.
+/// Made by `batch_by(cost, limit, options...)`, or by `batch_by(rule, options...)` for a `cut_rule` of yours.
+///
+/// `batch_by(cost, limit)`: going through an epoch in its order, a batch is as long as the costs of its
+/// samples add up to `limit` at most: batches of at most so many tokens or pixels. `cost` is a function of
+/// the number of a sample in the source, callable when const by any thread, or values as `subset` takes them:
+/// a `derived_index`, a `sample_list`. A cost is an unsigned number.
+///
+/// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
+/// r + 2 W, ..., so a global step is the next W batches. No batch is above the limit, and all ranks have the
+/// same number of steps. If the last step has fewer batches than ranks, `tail::keep` gives the other ranks an
+/// empty batch, and `tail::drop` leaves the step out. You can resume on another number of ranks if one of
+/// their steps starts at the sample where the state stands; otherwise the state is refused. So `elastic`
+/// means here that the batches stay the same: fewer ranks take them in more steps. The lanes of a shuffle do
+/// not decide which rank gets which batch.
+///
+/// Where batches begin is found by one pass over the positions of an epoch, which calls `cost` once for each
+/// and reads no sample: when the run first needs a batch of that epoch, in the thread that asks; a stop of
+/// the run ends it. Opening a run also asks what 64 samples cost, for the size of its pieces. 8 bytes a
+/// batch; the sample path is that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`,
+/// `repeat` and `steps(n)` cannot stand behind it.
+/// Kind: batch. Keeps all five guarantees. What `cost` does cannot be seen; a state also says how many
+/// samples it stands after, and is refused if no step starts there.
+/// Bad samples: one that `bad_samples::replace` puts in may cost more than the one that it stands for, so
+/// that a batch may then be above the limit. A `bad_samples::fraction` is one of an equal share of the epoch,
+/// positions divided by ranks, however many samples a rank gets.
+/// Options: those of `batch`, but `tail::pad`. Throws `error(errc::argument)` for a limit of 0, or of 2^63
+/// and more, which a negative number becomes, for an epoch of 2^40 positions and more, and for a sample that
+/// costs more than the limit: when the plan is opened, or, where it is in a later epoch alone, in place of
+/// the step that it belongs to. What `cost` throws is thrown there too, with the sample's position and number
+/// where it is an `error`; it is not called again for that epoch.
+///
+///     auto texts = samples | decode<field<"txt", text>>;
+///     auto length = derive(
+///         texts, "length", [](const auto& s) { return std::uint64_t{get<"txt">(s).size()}; }, "derived");
+///     auto loader = texts | shuffle(7) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
+template <class Rule, class... Policies>
+struct batch_by_stage : detail::collating<Policies...> {
+  using penstock_part = batch_tag;
+  static constexpr std::string_view stage_name = "batch_by";
+  static constexpr bool uneven_steps = true;
+
+  Rule rule;
+
+  /// The cut of a plan with these orders.
+  template <class Orders>
+    requires cut_rule<Rule, Orders>
+  [[nodiscard]] auto cut_of(const Orders& orders, const cut_input& in) const {
+    return rule.make(orders, in);
+  }
+  [[nodiscard]] std::string describe() const { return rule.describe(); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name);
+    rule.fingerprint(h);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.decided || Context::facts.forward || Context::facts.cursor)
+      return mistakes::batch_by_without_positions{};
+    else if constexpr (Context::facts.renumbers)
+      return mistakes::batch_by_without_numbers{};
+    else
+      return detail::collating<Policies...>::template diagnose<Context>();
+  }
+};
+
+namespace detail {
+
+/// The type of what a cost is given as says what it costs.
+template <class Cost>
+consteval bool gives_costs() {
+  if constexpr (sample_values<Cost>)
+    return std::unsigned_integral<typename Cost::value_type>;
+  else if constexpr (std::invocable<const Cost&, std::uint64_t>)
+    return std::unsigned_integral<std::remove_cvref_t<std::invoke_result_t<const Cost&, std::uint64_t>>>;
+  else
+    return false;
+}
+
+/// The first of these can be a limit.
+template <class...>
+inline constexpr bool begins_with_limit = false;
+template <class First, class... Rest>
+inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<First, std::uint64_t>;
+
+/// A tail policy can be given to a rule.
+template <class Rule>
+concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
+
+void check_batch_by_tail(tail at_end);
+
+/// The options behind a rule: the tail policy goes to it.
+template <class Rule, class... Policies>
+struct batch_by_builder {
+  Rule rule;
+
+  [[nodiscard]] auto with([[maybe_unused]] tail t) const {
+    batch_by_builder made = *this;
+    if constexpr (rule_with_tail<Rule>) {  // else `batch_by` has said what is wrong
+      check_batch_by_tail(t);
+      made.rule.at_end = t;
+    }
+    return made;
+  }
+  template <class Policy>
+    requires(!std::same_as<Policy, tail>)
+  [[nodiscard]] auto with(Policy) const {
+    return batch_by_builder<Rule, Policies..., Policy>{rule};
+  }
+  [[nodiscard]] auto done() const { return batch_by_stage<Rule, Policies...>{{}, rule}; }
+};
+
+}  // namespace detail
+
+/// Cuts batches by the costs of samples; see `batch_by_stage`.
+template <class Cost, class... Options>
+[[nodiscard]] auto batch_by(Cost cost, any_count limit, Options... options) {
+  static_assert(
+      detail::gives_costs<Cost>(),
+      "penstock: batch_by's cost is a function that can be called when const with the number of a sample, "
+      "a std::uint64_t, or values for every sample, and gives an unsigned number");
+  detail::check_batch_options<Options...>();
+  return detail::build_batch(
+      detail::batch_by_builder<cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
+}
+/// Cuts batches by a rule of yours; see `cut_rule`. Its tail is its own matter.
+template <cut_rule<order_chain<>> Rule, class... Policies>
+[[nodiscard]] auto batch_by(Rule rule, Policies... policies) {
+  static_assert(
+      detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
+      "penstock: this rule has no tail; it says itself what becomes of the last step, or has a member "
+      "at_end of type tail that batch_by sets");
+  detail::check_batch_options<Policies...>();
+  return detail::build_batch(detail::batch_by_builder<Rule>{std::move(rule)}, policies...);
+}
+/// A mistake, which gets a sentence.
+template <class First, class... Rest>
+  requires(!cut_rule<First, order_chain<>> && !detail::begins_with_limit<Rest...>)
+[[nodiscard]] auto batch_by(First, Rest...) {
+  static_assert(never<First>,
+                "penstock: write batch_by(cost, limit), with a limit for the sum of the costs of a batch, or "
+                "batch_by(rule) with a cut_rule; for batches of n samples write batch(n)");
+  return batch(1);  // so that nothing else is said
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/batch_by.ipp>
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/stage/batch_columns.hpp>
+#include <penstock/stage/map.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct map_batch_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch works on the columns of a batch; write batch(n) before it, or map(f) "
+                  "for single samples");
+  }
+};
+struct map_batch_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch after pin_and_copy, where batches have left the host; write "
+                  "batch(n) | map_batch(f) | pin_and_copy");
+  }
+};
+struct wrong_argument_of_map_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch's function cannot be called with the columns of a batch; write it "
+                  "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
+                  "columns.values() where samples are no records");
+  }
+};
+struct returns_no_columns {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: map_batch's function returns what cannot be columns of a batch; return nothing "
+                  "where it changes values in place, else an array of numbers or a record of such: a "
+                  "vector, a std::array, a span, a tensor_view or an array expression");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class F, class Views>
+concept random_batch_function =
+    !std::invocable<const F&, batch_columns<Views>&> && std::invocable<const F&, batch_columns<Views>&, rng&>;
+
+/// What a function gives for the columns of a batch, or why it cannot be called with them.
+template <class F, class Views>
+struct batch_function_check {
+  using result = void;
+  using wrong = std::conditional_t<std::invocable<F&, batch_columns<Views>&> ||
+                                       std::invocable<F&, batch_columns<Views>&, rng&>,
+                                   mistakes::mutable_function, mistakes::wrong_argument_of_map_batch>;
+};
+template <class F, class Views>
+  requires std::invocable<const F&, batch_columns<Views>&>
+struct batch_function_check<F, Views> {
+  using result = std::invoke_result_t<const F&, batch_columns<Views>&>;
+  using wrong = mistakes::none;
+};
+template <class F, class Views>
+  requires random_batch_function<F, Views>
+struct batch_function_check<F, Views> {
+  using result = std::invoke_result_t<const F&, batch_columns<Views>&, rng&>;
+  using wrong = mistakes::none;
+};
+
+}  // namespace detail
+
+/// Changes the values of each batch in place, or makes new columns of them. Made by `map_batch(f)`.
+///
+/// Stands behind `batch` and before `pin_and_copy`. Several stand one after another, and each gets what the
+/// one before it left. Keeps all five guarantees and changes no position. As with `map`, a state does not
+/// remember which function it was.
+///
+/// `f(columns)` or `f(columns, rng&)` must be callable when const: one object serves all workers at once.
+/// `batch_columns` says what it gets.
+/// A function that returns nothing has changed values in place. Nothing is allocated or copied.
+/// What another function returns takes the place of all columns: a list of numbers (vector, std::array,
+/// span), an array with a `shape()` (`tensor_view`, `whole_tensor`, array expression), or a record of such.
+/// The first length need not be the size of the batch.
+/// It is copied once, to the memory that the device reads; an array expression writes itself there.
+/// `get<"name">(batch)`, or `batch.values()`, is then a span of the list or a `tensor_view` of the array.
+/// A view that is returned must outlive the call; one of the given columns does.
+///
+/// The generator is keyed by seed, epoch, step (`columns.step()`) and rank, and by the number of this stage
+/// among the random ones behind `batch`, or by `key("...")`. It draws the same with any number of workers and
+/// after a restore.
+///
+/// Runs in the worker that has completed the batch. Behind `filter` and `unbatch` and over a forward source
+/// the consumer completes batches, and calls it. A block is one batch then, however small.
+/// It is called neither for a batch that holds a failed sample, nor for one without slots: new columns of
+/// that are empty.
+///
+/// Throws what f throws, when its batch is asked for, after all batches before it. An `error` gets the
+/// batch's first position, and the name of this stage.
+///
+///     const auto pixels = [](std::uint64_t i) { return std::array<float, 3>{static_cast<float>(i), 1, 2}; };
+///     auto normalised = generated(1000, pixels) | batch(32) | map_batch([](auto& columns) {
+///                         for (float& x : columns.values().flat()) x = (x - 0.5f) / 0.25f;
+///                       });
+///     auto sums = normalised | map_batch([](auto& columns) {
+///                   std::vector<float> made;
+///                   for (std::size_t i = 0; i < columns.size(); ++i) {
+///                     float sum = 0;
+///                     for (const float x : columns.values()[i]) sum += x;
+///                     made.push_back(sum);
+///                   }
+///                   return made;
+///                 });
+template <class F>
+struct map_batch_stage {
+  using penstock_part = batch_map_tag;
+  static constexpr std::string_view stage_name = "map_batch";
+  [[no_unique_address]] F function;
+  key address;
+
+  /// Whether it draws random numbers for such columns.
+  template <class Views>
+  static constexpr bool draws = detail::random_batch_function<F, Views>;
+  /// The same for what it is told of the chain before it.
+  template <class Context>
+  static constexpr bool draws_in = draws<detail::views_in<Context>>;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
+  /// What it returns for such columns, without reference.
+  template <class Views>
+  using result = std::remove_cvref_t<typename detail::batch_function_check<F, Views>::result>;
+
+  /// Whether it returns new columns.
+  template <class Views>
+  static constexpr bool returns = !std::is_void_v<result<Views>>;
+  /// What batches have behind this stage, of what they have before it.
+  template <class Context>
+  using columns_after =
+      std::conditional_t<returns<detail::views_in<Context>>,
+                         typename detail::returned_columns<result<detail::views_in<Context>>>::type,
+                         typename Context::columns>;
+
+  /// The stream of the one that is number `number` among the random ones, on a rank.
+  [[nodiscard]] std::uint64_t stream(std::uint64_t number, std::uint64_t rank) const noexcept {
+    constexpr std::uint64_t of_batches = 0x6d61705f62617463u;
+    return mix64(of_batches ^ mix64(address.hash != 0 ? address.hash : number)) ^ mix64(rank);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.copied) {
+      return mistakes::map_batch_after_copy{};
+    } else if constexpr (!Context::facts.batched) {
+      return mistakes::map_batch_without_batch{};
+    } else {
+      using check = detail::batch_function_check<F, detail::views_in<Context>>;
+      if constexpr (!detail::is_right<typename check::wrong>)
+        return typename check::wrong{};
+      else if constexpr (returns<detail::views_in<Context>> &&
+                         !detail::returned_columns<result<detail::views_in<Context>>>::are_columns)
+        return mistakes::returns_no_columns{};
+      else
+        return mistakes::none{};
+    }
+  }
+};
+
+/// Calls `f` with the columns of each batch; see `map_batch_stage`.
+template <class F>
+[[nodiscard]] constexpr auto map_batch(F function, key address = {}) {
+  return map_batch_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/waiting_reads.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/simulated_storage_options.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What all sessions of one `simulated_storage` count together.
+struct delay_account {
+  explicit delay_account(std::span<const simulated_fault> faults);
+
+  std::atomic<std::uint64_t> reads{0}, bytes{0}, in_flight{0}, most_in_flight{0};
+  fixed_array<std::atomic<std::uint32_t>> faults_left;
+};
+
+/// Makes the calls of a session late. Reads of `read_many` wait in one queue and are done by one thread,
+/// which starts with the first of them.
+class delay_line {
+  using clock = std::chrono::steady_clock;
+  struct pending {
+    waiting_read what;
+    clock::time_point due;
+    std::uint64_t number;  // of reads that are due at once, the first comes first
+  };
+
+ public:
+  /// Refers to the session, to the names and to the options.
+  delay_line(session_view session, std::span<const std::string> names,
+             const simulated_storage_options& options, shared<delay_account> account);
+  delay_line(const delay_line&) = delete;
+  delay_line& operator=(const delay_line&) = delete;
+  ~delay_line();
+
+  [[nodiscard]] std::uint64_t size(object_id id) const;
+  [[nodiscard]] object_signature signature(object_id id) const;
+  void read(object_id id, std::uint64_t offset, mutable_bytes into);
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void cancel() noexcept;
+
+  /// errc::argument for times, rates and ranges that make no sense.
+  static void check(const simulated_storage_options& options);
+
+ private:
+  /// When a read that is asked for at `begin` ends. The caller has the lock.
+  clock::time_point reserve(const read_request& request, clock::time_point begin);
+  void begin_one() noexcept;
+  /// Does a read whose time has come.
+  void perform(const read_request& request);
+  void check_faults(const read_request& request) const;
+  void finish(const waiting_read& one) noexcept;
+  void work() noexcept;
+  static bool later(const pending& a, const pending& b) noexcept {
+    return a.due != b.due ? a.due > b.due : a.number > b.number;
+  }
+
+  session_view session_;
+  std::span<const std::string> names_;
+  const simulated_storage_options& options_;
+  shared<delay_account> account_;
+
+  std::mutex mutex_;
+  std::condition_variable queue_changed_, cancelled_;
+  std::vector<pending> queue_;             // a heap, the earliest first
+  std::vector<clock::time_point> places_;  // a heap of the times at which reads end, the earliest first
+  clock::time_point link_free_{};
+  std::uint64_t cancels_ = 0, begun_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/delay_line.ipp>
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<liburing.h>)
+#error "penstock/storage/detail/uring.hpp needs liburing: link penstock::uring"
+#endif
+
+#include <penstock/storage/detail/paths.hpp>
+
+#include <liburing.h>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A ring of the kernel, and an event that wakes the thread which waits for it.
+class uring {
+ public:
+  uring() = default;
+  uring(const uring&) = delete;
+  uring& operator=(const uring&) = delete;
+  ~uring() { close(); }
+
+  /// 0, or the errno value that says why there is none. A kernel that cannot read through a ring has none.
+  [[nodiscard]] int open(unsigned reads) noexcept {
+    const int code = ::io_uring_queue_init(reads + 1, &ring_, 0);
+    if (code != 0) return -code;
+    open_ = true;
+    event_ = files::descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (const int why = event_.get() < 0 ? errno : can_read() ? 0 : EOPNOTSUPP; why != 0) {
+      close();
+      return why;
+    }
+    return 0;
+  }
+  void close() noexcept {
+    if (std::exchange(open_, false)) ::io_uring_queue_exit(&ring_);
+    event_ = files::descriptor();
+  }
+  [[nodiscard]] bool is_open() const noexcept { return open_; }
+  [[nodiscard]] io_uring& get() noexcept { return ring_; }
+
+  /// A place in the queue of submissions; what is there goes to the kernel where it is full.
+  [[nodiscard]] io_uring_sqe& place() noexcept {
+    for (;;) {
+      if (io_uring_sqe* const free = ::io_uring_get_sqe(&ring_)) return *free;
+      submitted(::io_uring_submit(&ring_));
+    }
+  }
+  /// What a submission gave: where the kernel was interrupted or has no memory at the moment, what was not
+  /// submitted stays in the queue.
+  static void submitted(int code) noexcept {
+    if (code < 0 && code != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void wake() noexcept {
+    const std::uint64_t one = 1;
+    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {  // it is awake then
+    }
+  }
+  /// The completion with this mark will say that somebody wakes.
+  void listen(void* mark) noexcept {
+    io_uring_sqe& to = place();
+    ::io_uring_prep_poll_add(&to, event_.get(), POLLIN);
+    ::io_uring_sqe_set_data(&to, mark);
+  }
+  void clear_event() noexcept {
+    std::uint64_t count = 0;
+    while (::read(event_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  [[nodiscard]] bool can_read() noexcept {
+    io_uring_probe* const found = ::io_uring_get_probe_ring(&ring_);
+    const bool can = found != nullptr && ::io_uring_opcode_supported(found, IORING_OP_READ) != 0;
+    std::free(found);  // io_uring_free_probe is younger
+    return can;
+  }
+
+  io_uring ring_{};
+  files::descriptor event_;
+  bool open_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/range_store.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turns)
+    : capacity_(std::max<std::uint64_t>(bytes / 64, 4) * 64),
+      turns_(std::bit_ceil(std::max<std::uint64_t>(turns, 2))),
+      slots_(static_cast<std::size_t>(turns_)),
+      reads_(static_cast<std::size_t>(2 * turns_)) {
+  memory_.resize_for_overwrite(static_cast<std::size_t>(capacity_));
+}
+
+PENSTOCK_INLINE range_store::~range_store() = default;
+
+// Gives the memory of the oldest reads that nobody uses back to the ring.
+PENSTOCK_INLINE void range_store::reclaim() noexcept {
+  for (; oldest_ != next_; ++oldest_) {
+    const read& one = read_at(oldest_);
+    if (one.users.load(std::memory_order_seq_cst) != 0) return;
+    free_from_ = one.end;
+  }
+  free_from_ = reserved_to_;
+}
+
+PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users) {
+  reclaim();
+  const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
+  // A read lies in one piece: where it does not fit before the end of the memory, it begins at its beginning.
+  const std::uint64_t begin = place + room > capacity_ ? reserved_to_ + (capacity_ - place) : reserved_to_;
+  if (begin + room - free_from_ > capacity_ || next_ - oldest_ == 2 * turns_) return nullptr;
+  read& one = read_at(next_++);
+  one.bytes = memory_.data() + begin % capacity_;
+  one.end = reserved_to_ = begin + room;
+  one.state.store(read::loading, std::memory_order_relaxed);
+  one.users.store(users + 1, std::memory_order_relaxed);
+  return &one;
+}
+
+PENSTOCK_INLINE bool range_store::wait_for_room() {
+  std::unique_lock held(lock_);
+  wants_room_.store(true, std::memory_order_seq_cst);
+  room_.wait(held, [this] {
+    return stopped_ || halted_ || passed_.load(std::memory_order_seq_cst) > swept_ || oldest_ == next_ ||
+           read_at(oldest_).users.load(std::memory_order_seq_cst) == 0;
+  });
+  wants_room_.store(false, std::memory_order_relaxed);
+  return !stopped_ && !halted_;
+}
+
+PENSTOCK_INLINE void range_store::say_room() noexcept {
+  if (!wants_room_.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard guard(lock_);
+  room_.notify_one();
+}
+
+PENSTOCK_INLINE void range_store::let_go(const slot& of) noexcept {
+  for (std::uint32_t i = 0; i < of.count; ++i) release(*of.parts[i].from);
+}
+
+PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
+  if (turn < swept_) return false;
+  slot& here = at(turn);
+  std::uint64_t seen = here.word.load(std::memory_order_acquire);
+  do {
+    if (condition_of(seen) != unseen && turn_of(seen) >= turn) return false;
+  } while (!here.word.compare_exchange_weak(seen, word(turn, claimed), std::memory_order_acq_rel,
+                                            std::memory_order_acquire));
+  if (condition_of(seen) == there) let_go(here);
+  here.count = 0;
+  return true;
+}
+
+PENSTOCK_INLINE bool range_store::add(std::uint64_t turn, const fetched_part& part) {
+  slot& here = at(turn);
+  if (here.count == most_parts) return false;
+  here.parts[here.count++] = part;
+  return true;
+}
+
+PENSTOCK_INLINE void range_store::publish(std::uint64_t turn) {
+  slot& here = at(turn);
+  std::uint64_t expected = word(turn, claimed);
+  const condition now = turn < swept_ ? taken : there;  // nobody would sweep it once more
+  if (!here.word.compare_exchange_strong(expected, word(turn, now), std::memory_order_acq_rel,
+                                         std::memory_order_acquire) ||
+      now == taken)
+    let_go(here);
+}
+
+PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
+  const slot& here = at(turn);
+  return std::any_of(here.parts.begin(), here.parts.begin() + here.count,
+                     [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
+}
+
+PENSTOCK_INLINE void range_store::begin(std::uint64_t reads) {
+  const std::lock_guard guard(lock_);
+  loading_ += reads;
+}
+
+PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
+  one.state.store(good ? read::ready : read::failed, std::memory_order_release);
+  release(one);
+  const std::lock_guard guard(lock_);  // whoever waits for the last one may end the store behind this
+  --loading_;
+  ended_.notify_all();
+}
+
+PENSTOCK_INLINE void range_store::sweep() {
+  const std::uint64_t end = passed();
+  for (swept_ = std::max(swept_, end - std::min(end, turns_)); swept_ < end; ++swept_) {
+    slot& here = at(swept_);
+    std::uint64_t seen = here.word.load(std::memory_order_relaxed);
+    if (condition_of(seen) == there && turn_of(seen) <= swept_ &&
+        here.word.compare_exchange_strong(seen, word(turn_of(seen), taken), std::memory_order_acq_rel))
+      let_go(here);
+  }
+}
+
+PENSTOCK_INLINE void range_store::passed(std::uint64_t turn) noexcept {
+  passed_.store(turn, std::memory_order_seq_cst);
+  say_room();
+}
+
+PENSTOCK_INLINE void range_store::halt() noexcept {
+  const std::lock_guard guard(lock_);
+  halted_ = true;
+  room_.notify_all();
+  ended_.notify_all();
+}
+
+PENSTOCK_INLINE void range_store::wait_for_reads() {
+  std::unique_lock held(lock_);
+  ended_.wait(held, [this] { return loading_ == 0; });
+}
+
+PENSTOCK_INLINE void range_store::clear() {
+  for (std::uint64_t i = 0; i < turns_; ++i) at(i).word.store(0, std::memory_order_relaxed);
+  for (std::uint64_t i = 0; i < 2 * turns_; ++i) read_at(i).users.store(0, std::memory_order_relaxed);
+  oldest_ = next_ = free_from_ = reserved_to_ = swept_ = 0;
+  passed_.store(0, std::memory_order_release);
+  const std::lock_guard guard(lock_);
+  halted_ = false;
+}
+
+PENSTOCK_INLINE std::span<const fetched_part> range_store::take(std::uint64_t turn) noexcept {
+  slot& here = at(turn);
+  std::uint64_t seen = here.word.load(std::memory_order_acquire);
+  do {
+    if (condition_of(seen) != unseen && (turn_of(seen) > turn || seen == word(turn, taken))) return {};
+  } while (!here.word.compare_exchange_weak(seen, word(turn, taken), std::memory_order_acq_rel,
+                                            std::memory_order_acquire));
+  if (condition_of(seen) != there) return {};
+  if (turn_of(seen) == turn) return {here.parts.data(), here.count};
+  let_go(here);  // an older turn's, that nobody took
+  return {};
+}
+
+PENSTOCK_INLINE bool range_store::wait(const fetched_part& part) {
+  const auto& state = part.from->state;
+  std::uint32_t now = state.load(std::memory_order_acquire);
+  if (now == read::loading) {
+    std::unique_lock held(lock_);
+    ended_.wait(held, [&] {
+      now = state.load(std::memory_order_acquire);
+      return now != read::loading || stopped_ || halted_;
+    });
+    if (now == read::loading)
+      throw error(errc::stopped, "the run was stopped, or began again, while bytes were on their way");
+  }
+  return now == read::ready;
+}
+
+PENSTOCK_INLINE void range_store::release(read& one) noexcept {
+  if (one.users.fetch_sub(1, std::memory_order_seq_cst) == 1) say_room();
+}
+
+PENSTOCK_INLINE void range_store::stop() noexcept {
+  const std::lock_guard guard(lock_);
+  stopped_ = true;
+  room_.notify_all();
+  ended_.notify_all();
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/waiting_reads.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// The calls of `background_session` for a session that has `read` alone: threads that read, started as reads
+/// come.
+///
+/// Threads: any number may call. The reads that are at work when `cancel` is called go on to their end; those
+/// that have not begun are told as errc::stopped, by the threads. Its end cancels, and waits for them.
+class threaded_reads {
+ public:
+  /// Refers to the session, and to the names of its objects, which errors have; there may be none.
+  threaded_reads(session_view session, std::span<const std::string> names, std::size_t most_threads) noexcept
+      : session_(session), names_(names), most_(most_threads) {}
+  threaded_reads(const threaded_reads&) = delete;
+  threaded_reads& operator=(const threaded_reads&) = delete;
+  ~threaded_reads();
+
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void cancel() noexcept;
+
+ private:
+  void begin(std::span<const read_request> requests, read_listener listener);
+  void start_thread();
+  void work() noexcept;
+  void finish(const detail::waiting_read& one) const noexcept;
+
+  session_view session_;
+  std::span<const std::string> names_;
+  std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  detail::waiting_reads waiting_;
+  std::size_t idle_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/threaded_reads.ipp>
+#endif

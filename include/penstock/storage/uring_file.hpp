@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<liburing.h>)
+#error "penstock/storage/uring_file.hpp needs liburing: link penstock::uring"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/uring_reads.hpp>
+#include <penstock/storage/file.hpp>
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `uring_file`. None of them changes the bytes.
+struct uring_file_options {
+  /// How many reads the kernel has at once; more of them wait. 0: without io_uring.
+  std::size_t queue = 256;
+  std::size_t descriptors = 0;                  ///< as in `file_options`
+  file_access access = file_access::automatic;  ///< as in `file_options`, of reads that are waited for
+};
+
+/// `file`, whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
+/// at once, and the disk sees them all.
+///
+///     const uring_file shards("train-{0000..0127}.tar");
+///     const uring_file deeper({"a.tar", "b.tar"}, {.queue = 1024});
+///
+/// In: what `file` takes. `read` and all else are `file`'s; `read_many` gives its reads to one thread of the
+/// session, which starts with the first of them and keeps up to `queue` reads in the kernel, or as many as
+/// the session may keep descriptors where that is less. A read that ends early is asked for again, from where
+/// it ended.
+/// `cancel`: what waits ends at once, and what the kernel has when the kernel gives it up; a read that a disk
+/// works on comes to its end.
+/// Where the kernel has no io_uring, or does not let this process have it, `describe` says so, and eight
+/// threads do what `read_many` is given. `session::uses_io_uring` tells after the first reads.
+/// Errors: those of `file`, also in the background. errc::argument for a queue beyond 16,384.
+/// Threads: a session may be used by any number of threads. A child after `fork` must neither use nor end
+/// one.
+class uring_file {
+ public:
+  static constexpr bool names_are_paths = true;
+
+  /// What a run reads through; see `background_session` and `partly_viewing_session`.
+  class session : public file::session {
+   public:
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      reads_->read_many(requests, listener);
+    }
+    void cancel() const noexcept { reads_->cancel(); }
+    /// Whether the reads of `read_many` go through io_uring; false before the first.
+    [[nodiscard]] bool uses_io_uring() const noexcept { return reads_->uses_ring(); }
+
+   private:
+    friend uring_file;
+    session(const file::session& files, std::size_t queue)
+        : file::session(files), reads_(std::make_unique<detail::uring_reads>(files, queue)) {}
+
+    std::unique_ptr<detail::uring_reads> reads_;
+  };
+
+  explicit uring_file(std::string_view pattern, uring_file_options options = {})
+      : uring_file(file(pattern, of_file(options)), options) {}
+  explicit uring_file(std::vector<std::string> paths, uring_file_options options = {})
+      : uring_file(file(std::move(paths), of_file(options)), options) {}
+  uring_file(std::initializer_list<const char*> paths, uring_file_options options = {})
+      : uring_file(file(paths, of_file(options)), options) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
+  [[nodiscard]] session connect() const { return session(files_.connect(), queue_); }
+  /// Asks the kernel whether there is io_uring.
+  [[nodiscard]] std::string describe() const {
+    std::string line = "uring_" + files_.describe();
+    const int code = queue_ == 0 ? 0 : detail::uring_reads::why_none(queue_);
+    if (queue_ != 0 && code == 0) return line;
+    line.pop_back();
+    detail::append(line, {", without io_uring"});
+    if (code != 0) detail::append(line, {": ", std::generic_category().message(code)});
+    return line + ")";
+  }
+
+ private:
+  uring_file(file files, const uring_file_options& options)
+      : files_(std::move(files)), queue_(options.queue) {
+    if (queue_ > detail::uring_reads::most_queue)
+      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::most_queue,
+                                   " reads in the kernel, not ", queue_});
+  }
+  [[nodiscard]] static file_options of_file(const uring_file_options& options) noexcept {
+    return {.descriptors = options.descriptors, .access = options.access};
+  }
+
+  file files_;
+  std::size_t queue_;
+};
+
+static_assert(storage<uring_file> && background_session<uring_file::session>,
+              "uring_file is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1

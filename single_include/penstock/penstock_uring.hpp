@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component uring. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<liburing.h>)
+#error "penstock_uring.hpp needs liburing: link penstock::uring"
+#endif
+
+#include "penstock.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <fcntl.h>
+#include <initializer_list>
+#include <liburing.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <poll.h>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+// ---- penstock/storage/detail/uring.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A ring of the kernel, and an event that wakes the thread which waits for it.
+class uring {
+ public:
+  uring() = default;
+  uring(const uring&) = delete;
+  uring& operator=(const uring&) = delete;
+  ~uring() { close(); }
+
+  /// 0, or the errno value that says why there is none. A kernel that cannot read through a ring has none.
+  [[nodiscard]] int open(unsigned reads) noexcept {
+    const int code = ::io_uring_queue_init(reads + 1, &ring_, 0);
+    if (code != 0) return -code;
+    open_ = true;
+    event_ = files::descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (const int why = event_.get() < 0 ? errno : can_read() ? 0 : EOPNOTSUPP; why != 0) {
+      close();
+      return why;
+    }
+    return 0;
+  }
+  void close() noexcept {
+    if (std::exchange(open_, false)) ::io_uring_queue_exit(&ring_);
+    event_ = files::descriptor();
+  }
+  [[nodiscard]] bool is_open() const noexcept { return open_; }
+  [[nodiscard]] io_uring& get() noexcept { return ring_; }
+
+  /// A place in the queue of submissions; what is there goes to the kernel where it is full.
+  [[nodiscard]] io_uring_sqe& place() noexcept {
+    for (;;) {
+      if (io_uring_sqe* const free = ::io_uring_get_sqe(&ring_)) return *free;
+      submitted(::io_uring_submit(&ring_));
+    }
+  }
+  /// What a submission gave: where the kernel was interrupted or has no memory at the moment, what was not
+  /// submitted stays in the queue.
+  static void submitted(int code) noexcept {
+    if (code < 0 && code != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void wake() noexcept {
+    const std::uint64_t one = 1;
+    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {  // it is awake then
+    }
+  }
+  /// The completion with this mark will say that somebody wakes.
+  void listen(void* mark) noexcept {
+    io_uring_sqe& to = place();
+    ::io_uring_prep_poll_add(&to, event_.get(), POLLIN);
+    ::io_uring_sqe_set_data(&to, mark);
+  }
+  void clear_event() noexcept {
+    std::uint64_t count = 0;
+    while (::read(event_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  [[nodiscard]] bool can_read() noexcept {
+    io_uring_probe* const found = ::io_uring_get_probe_ring(&ring_);
+    const bool can = found != nullptr && ::io_uring_opcode_supported(found, IORING_OP_READ) != 0;
+    std::free(found);  // io_uring_free_probe is younger
+    return can;
+  }
+
+  io_uring ring_{};
+  files::descriptor event_;
+  bool open_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/uring_reads.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Reads of the files of a `file::session` in the background: through io_uring, or where there is none by
+/// threads.
+///
+/// The ring belongs to one thread, which starts with the first reads: it opens files, submits, waits for the
+/// kernel and tells how reads ended. (The kernel cancels what a thread has submitted when that thread ends,
+/// so those who call must not submit.) Those who call write down what they want and wake it.
+class uring_reads {
+  struct flight {
+    waiting_read what;
+    std::optional<files::descriptor_cache::lease> opened;
+    std::size_t done = 0;
+    bool tried_again = false;
+  };
+
+ public:
+  static constexpr std::size_t most_queue = 16'384;  // a kernel allows 32,768 places
+  static constexpr std::size_t threads_without = 8;
+
+  /// `queue`: how many reads the kernel has at once; 0: none, threads read.
+  uring_reads(const file::session& files, std::size_t queue)
+      : files_(files),
+        at_once_(std::min(queue, files.descriptor_limit())),
+        pool_(session_view(files_), files_.state_->names->names, threads_without) {}
+  uring_reads(const uring_reads&) = delete;
+  uring_reads& operator=(const uring_reads&) = delete;
+  ~uring_reads() {
+    if (!thread_.joinable()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      waiting_.stop();
+      cancels_ = ends_ = true;
+    }
+    ring_.wake();
+    thread_.join();
+  }
+
+  /// Why this process has no ring for so many reads, as an errno value; 0 where it has one.
+  [[nodiscard]] static int why_none(std::size_t queue) noexcept {
+    uring probe;
+    return probe.open(static_cast<unsigned>(queue));
+  }
+
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::exception_ptr failed;
+    bool sleeps = false;  // else the thread has been woken and looks again, or waits for a place
+    try {
+      start();
+      if (ring_.is_open()) {
+        const std::scoped_lock lock(mutex_);
+        sleeps = waiting_.empty();
+        waiting_.push(requests, listener);
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    if (failed) {
+      for (const read_request& request : requests) listener.done(listener.self, request.tag, failed);
+    } else if (ring_.is_open()) {
+      if (sleeps) ring_.wake();
+    } else {
+      pool_.read_many(requests, listener);
+    }
+  }
+
+  void cancel() noexcept {
+    pool_.cancel();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!running_) return;
+      waiting_.stop();
+      cancels_ = true;
+    }
+    ring_.wake();
+  }
+
+  /// Whether reads go through a ring. Not known before the first.
+  [[nodiscard]] bool uses_ring() const noexcept { return running_.load(); }
+
+ private:
+  /// Makes the ring and its thread, where there can be one. Called by one thread at a time, as `read_many`
+  /// is.
+  void start() {
+    if (tried_) return;
+    if (at_once_ != 0 && ring_.open(static_cast<unsigned>(at_once_)) == 0) {
+      try {
+        flights_ = fixed_array<flight>(at_once_);
+        free_.reserve(at_once_);
+        for (std::size_t i = at_once_; i > 0; --i) free_.push_back(&flights_[i - 1]);
+        thread_ = std::thread([this]() noexcept { work(); });
+      } catch (...) {
+        ring_.close();
+        free_.clear();
+        throw;
+      }
+      running_ = true;
+    }
+    tried_ = true;
+  }
+
+  void work() noexcept {
+    ring_.listen(&ring_);
+    while (take_waiting() || in_flight() > 0) {
+      uring::submitted(::io_uring_submit_and_wait(&ring_.get(), 1));
+      io_uring_cqe* done = nullptr;
+      while (::io_uring_peek_cqe(&ring_.get(), &done) == 0 && done != nullptr) {
+        void* const mark = ::io_uring_cqe_get_data(done);
+        const int result = done->res;
+        ::io_uring_cqe_seen(&ring_.get(), done);
+        handle(mark, result);
+      }
+    }
+  }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return at_once_ - free_.size(); }
+
+  /// Begins what waits, as far as there are places, and stops what was cancelled. False when nothing more
+  /// will come.
+  bool take_waiting() noexcept {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(cancels_, false)) {
+      lock.unlock();
+      stop_flights();
+      lock.lock();
+    }
+    while (!waiting_.empty() && (waiting_.front().stopped || !free_.empty())) {
+      const waiting_read one = waiting_.pop();
+      lock.unlock();
+      begin(one);
+      lock.lock();
+    }
+    return !ends_ || !waiting_.empty();
+  }
+
+  void begin(const waiting_read& one) noexcept {
+    const read_request& request = one.request;
+    if (one.stopped) return one.tell(cancelled(request));
+    flight& it = *free_.back();
+    try {
+      it.opened.emplace(files_.state_->open_files.use(request.object));
+      files_.check_offset(request.object, request.offset, request.into.size());
+      // So that a file that is in memory will be mapped, for `read` and for views.
+      if (files_.state_->access != file_access::read && !files_.shows(request.object))
+        files_.think_again(request.object, it.opened->get());
+    } catch (...) {
+      it.opened.reset();
+      return one.tell(std::current_exception());
+    }
+    it.what = one;
+    it.done = 0;
+    it.tried_again = false;
+    free_.pop_back();
+    if (request.into.empty()) return finish(it, nullptr);
+    submit(it);
+  }
+
+  void submit(flight& it) noexcept {
+    const read_request& request = it.what.request;
+    const std::size_t size = std::min(request.into.size() - it.done, file::session::most_at_once);
+    io_uring_sqe& to = ring_.place();
+    ::io_uring_prep_read(&to, it.opened->get(), request.into.data() + it.done, static_cast<unsigned>(size),
+                         request.offset + it.done);
+    ::io_uring_sqe_set_data(&to, &it);
+  }
+
+  void handle(void* mark, int result) noexcept {
+    if (mark == nullptr) return;  // an answer to the wish to cancel a read, whose own answer comes
+    if (mark == &ring_) {
+      ring_.clear_event();
+      ring_.listen(&ring_);
+      return;
+    }
+    flight& it = *static_cast<flight*>(mark);
+    if (result > 0) it.done += static_cast<std::size_t>(result);
+    if (it.done == it.what.request.into.size()) return finish(it, nullptr);
+    if (it.what.stopped) return finish(it, cancelled(it.what.request));
+    if (result > 0 || result == -EINTR) return submit(it);
+    if (result == -EAGAIN && !std::exchange(it.tried_again, true)) {
+      // Older kernels do not wait for a file that was opened so that a named pipe could not hang.
+      const int flags = ::fcntl(it.opened->get(), F_GETFL);
+      if (flags >= 0 && ::fcntl(it.opened->get(), F_SETFL, flags & ~O_NONBLOCK) == 0) return submit(it);
+    }
+    finish(it, failure(it.what.request, result));
+  }
+
+  /// How `read` fails where the kernel gives this result.
+  [[nodiscard]] std::exception_ptr failure(const read_request& request, int result) const noexcept {
+    try {
+      errno = -result;
+      (void)files_.advance(request.object, result == 0 ? 0 : -1, request.offset, request.into.size());
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::exception_ptr cancelled(const read_request& request) const noexcept {
+    return read_cancelled(request, files_.state_->names->names);
+  }
+
+  void finish(flight& it, std::exception_ptr failed) noexcept {
+    it.opened.reset();
+    free_.push_back(&it);  // which has room for all
+    it.what.tell(std::move(failed));
+  }
+
+  /// Asks the kernel to give up what it has. It may not: a read that a disk works on comes to its end.
+  void stop_flights() noexcept {
+    for (std::size_t i = 0; i < at_once_; ++i) {
+      flight& it = flights_[i];
+      if (!it.opened || std::exchange(it.what.stopped, true)) continue;
+      io_uring_sqe& to = ring_.place();
+      ::io_uring_prep_cancel(&to, &it, 0);
+      ::io_uring_sqe_set_data(&to, nullptr);
+    }
+  }
+
+  file::session files_;
+  std::size_t at_once_;
+  threaded_reads pool_;
+  uring ring_;
+  fixed_array<flight> flights_;
+  std::vector<flight*> free_;
+  bool tried_ = false;
+  std::atomic<bool> running_{false};
+
+  std::mutex mutex_;
+  waiting_reads waiting_;
+  bool cancels_ = false, ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/uring_file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Choices of `uring_file`. None of them changes the bytes.
+struct uring_file_options {
+  /// How many reads the kernel has at once; more of them wait. 0: without io_uring.
+  std::size_t queue = 256;
+  std::size_t descriptors = 0;                  ///< as in `file_options`
+  file_access access = file_access::automatic;  ///< as in `file_options`, of reads that are waited for
+};
+
+/// `file`, whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
+/// at once, and the disk sees them all.
+///
+///     const uring_file shards("train-{0000..0127}.tar");
+///     const uring_file deeper({"a.tar", "b.tar"}, {.queue = 1024});
+///
+/// In: what `file` takes. `read` and all else are `file`'s; `read_many` gives its reads to one thread of the
+/// session, which starts with the first of them and keeps up to `queue` reads in the kernel, or as many as
+/// the session may keep descriptors where that is less. A read that ends early is asked for again, from where
+/// it ended.
+/// `cancel`: what waits ends at once, and what the kernel has when the kernel gives it up; a read that a disk
+/// works on comes to its end.
+/// Where the kernel has no io_uring, or does not let this process have it, `describe` says so, and eight
+/// threads do what `read_many` is given. `session::uses_io_uring` tells after the first reads.
+/// Errors: those of `file`, also in the background. errc::argument for a queue beyond 16,384.
+/// Threads: a session may be used by any number of threads. A child after `fork` must neither use nor end
+/// one.
+class uring_file {
+ public:
+  static constexpr bool names_are_paths = true;
+
+  /// What a run reads through; see `background_session` and `partly_viewing_session`.
+  class session : public file::session {
+   public:
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      reads_->read_many(requests, listener);
+    }
+    void cancel() const noexcept { reads_->cancel(); }
+    /// Whether the reads of `read_many` go through io_uring; false before the first.
+    [[nodiscard]] bool uses_io_uring() const noexcept { return reads_->uses_ring(); }
+
+   private:
+    friend uring_file;
+    session(const file::session& files, std::size_t queue)
+        : file::session(files), reads_(std::make_unique<detail::uring_reads>(files, queue)) {}
+
+    std::unique_ptr<detail::uring_reads> reads_;
+  };
+
+  explicit uring_file(std::string_view pattern, uring_file_options options = {})
+      : uring_file(file(pattern, of_file(options)), options) {}
+  explicit uring_file(std::vector<std::string> paths, uring_file_options options = {})
+      : uring_file(file(std::move(paths), of_file(options)), options) {}
+  uring_file(std::initializer_list<const char*> paths, uring_file_options options = {})
+      : uring_file(file(paths, of_file(options)), options) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
+  [[nodiscard]] session connect() const { return session(files_.connect(), queue_); }
+  /// Asks the kernel whether there is io_uring.
+  [[nodiscard]] std::string describe() const {
+    std::string line = "uring_" + files_.describe();
+    const int code = queue_ == 0 ? 0 : detail::uring_reads::why_none(queue_);
+    if (queue_ != 0 && code == 0) return line;
+    line.pop_back();
+    detail::append(line, {", without io_uring"});
+    if (code != 0) detail::append(line, {": ", std::generic_category().message(code)});
+    return line + ")";
+  }
+
+ private:
+  uring_file(file files, const uring_file_options& options)
+      : files_(std::move(files)), queue_(options.queue) {
+    if (queue_ > detail::uring_reads::most_queue)
+      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::most_queue,
+                                   " reads in the kernel, not ", queue_});
+  }
+  [[nodiscard]] static file_options of_file(const uring_file_options& options) noexcept {
+    return {.descriptors = options.descriptors, .access = options.access};
+  }
+
+  file files_;
+  std::size_t queue_;
+};
+
+static_assert(storage<uring_file> && background_session<uring_file::session>,
+              "uring_file is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: batch_by cuts an epoch before samples are read
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/batch_by.hpp>
+#include <penstock/stage/filter.hpp>
+
+#include <cstdint>
+
+int main() {
+  const auto cost = [](std::uint64_t) { return std::uint64_t{1}; };
+  const auto odd = [](int x) { return x % 2 != 0; };
+#ifdef PENSTOCK_WRONG
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch_by(cost, 2);
+#else
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(odd) | penstock::batch(2);
+#endif
+  (void)cost;
+  int sum = 0;
+  for (auto&& b : loader)
+    for (const int x : b.values()) sum += x;
+  return sum == 0;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/core/strided_view.hpp>
+
+#include "support/catch.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <type_traits>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+static_assert(ps::dense_strides(ps::extents(2, 3, 4)) == ps::element_strides{12, 4, 1});
+static_assert(ps::dense_strides(ps::extents()) == ps::element_strides{});
+static_assert(ps::is_dense(ps::extents(2, 3), {3, 1}) && !ps::is_dense(ps::extents(2, 3), {4, 1}) &&
+              !ps::is_dense(ps::extents(2, 3), {1, 2}));
+static_assert(ps::is_dense(ps::extents(1, 3), {77, 1}), "the stride of one element is not used");
+static_assert(ps::is_dense(ps::extents(0, 3), {77, 5}), "nothing has no gaps");
+static_assert(ps::is_dense(ps::extents(), {}), "a scalar has none either");
+
+template <class V>
+concept shows_all_values = requires(const V& v) { v.values(); } || requires(const V& v) { v.begin(); } ||
+                           requires(const V& v) { v.size(); };
+static_assert(shows_all_values<ps::tensor_view<int>> && !shows_all_values<ps::strided_view<int>>,
+              "nobody reads gaps by mistake");
+static_assert(!std::ranges::range<ps::strided_view<int>>);
+
+}  // namespace
+
+TEST_CASE("core/strided_view: elements, parts and rows of pitched rows") {
+  std::vector<int> memory(2 * 3 * 5, -1);
+  const ps::strided_view<int> view(memory.data(), ps::extents(2, 3, 4), {15, 5, 1});
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 4; ++k) view(i, j, k) = 100 * i + 10 * j + k;
+  CHECK(memory[15 + 5 + 3] == 113);
+  CHECK(memory[4] == -1);
+  CHECK_FALSE(view.dense());
+  CHECK(view.rank() == 3);
+  CHECK(view.rows() == 6);
+  CHECK(view.row_pitch() == 20);
+  const auto row = view.row(5);
+  CHECK(row.size() == 4);
+  CHECK(row[3] == 123);
+  CHECK(view.row(1)[0] == 10);
+  const ps::strided_view<const int> part = view[1];
+  CHECK(part.shape() == ps::extents(3, 4));
+  CHECK(part(2, 1) == 121);
+  CHECK(part.row_pitch() == 20);
+  CHECK(part[2].row(0)[1] == 121);
+  CHECK(part[2][1]() == 121);
+  CHECK(part[2].row_pitch() == 0);
+  CHECK(part[2].rows() == 1);
+}
+
+TEST_CASE("core/strided_view: orders that are not row-major, also backwards, and empty ones") {
+  std::vector<int> memory{0, 1, 2, 3, 4, 5};
+  const ps::strided_view<const int> turned(memory.data(), ps::extents(3, 2), {1, 3});
+  CHECK(turned(2, 1) == 5);
+  CHECK(turned[1](1) == 4);
+  const ps::strided_view<const int> backwards(memory.data() + 5, ps::extents(6), {-1});
+  CHECK(backwards(0) == 5);
+  CHECK(backwards[4]() == 1);
+  CHECK(ps::strided_view<int>().shape() == ps::extents());
+  const ps::strided_view<int> empty(nullptr, ps::extents(0, 3), {8, 1});
+  CHECK(empty.rows() == 0);
+  CHECK(empty.dense());
+}
+
+TEST_CASE("core/strided_view: dense views are strided ones, and views that write become ones that read") {
+  int values[] = {1, 2, 3, 4};
+  const ps::tensor_view<int> dense(values, ps::extents(2, 2));
+  const ps::strided_view<int> writes = dense;
+  const ps::strided_view<const int> reads = dense, also = writes;
+  CHECK(reads.dense());
+  CHECK(reads(1, 0) == 3);
+  CHECK(&also(1, 1) == values + 3);
+  STATIC_REQUIRE_FALSE(std::is_convertible_v<ps::strided_view<const int>, ps::strided_view<int>>);
+  STATIC_REQUIRE_FALSE(std::is_convertible_v<ps::strided_view<int>, ps::tensor_view<int>>);
+}

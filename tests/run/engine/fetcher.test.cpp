@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/run/engine/fetcher.hpp>
+
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/catch.hpp"
+#include "support/noting_storage.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ps = penstock;
+using penstock_test::noted_range;
+
+namespace {
+
+std::string letters(std::size_t n) {
+  std::string text(n, ' ');
+  for (std::size_t i = 0; i < n; ++i) text[i] = static_cast<char>('a' + i % 26);
+  return text;
+}
+
+/// A fetcher of a storage that notes what is read.
+struct fetching {
+  std::string text = letters(200'000);
+  penstock_test::noting_storage storage{ps::memory_files().add("a", text).add("b", text)};
+  penstock_test::noting_storage::session session = storage.connect();
+  ps::range_list list;
+  ps::fetcher it;
+
+  explicit fetching(std::uint64_t bytes = 1 << 20, std::uint64_t turns = 64) : it(bytes, turns) {}
+  void want(std::uint64_t turn, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
+    list.stand_at(turn);
+    list(session, object, offset, size);
+  }
+  /// What was read once all reads have ended, by where it begins.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> read() {
+    it.store().wait_for_reads();
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    for (const noted_range& one : storage.notes->reads) all.emplace_back(one.begin, one.end);
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  /// The bytes that a worker finds at its turn.
+  std::string take(std::uint64_t turn, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
+    ps::fetched_sample mine;
+    mine.use(&it.store());
+    mine.stand_at(turn);
+    const ps::fetched_sample::scope held(mine);
+    return std::string(ps::text_of(mine.find(&session, object, offset, size)));
+  }
+};
+
+using pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+}  // namespace
+
+TEST_CASE("run/fetcher: ranges that lie together are one read, and each turn finds its own") {
+  fetching all;
+  all.want(0, 0, 1000, 100);
+  all.want(1, 0, 150'000, 10);
+  all.want(2, 0, 1200, 50);    // 100 bytes between them are read along
+  all.want(3, 0, 12'000, 10);  // too far from the others
+  all.want(3, 1, 1000, 10);    // of another object
+  all.want(4, 0, 1000, 100);   // the same again
+  CHECK(all.list.bytes() == 280);
+  all.it.fetch(all.list);
+  CHECK(all.list.entries().empty());
+  CHECK(all.list.bytes() == 0);
+  CHECK(all.read() == pairs{{1000, 1010}, {1000, 1250}, {12'000, 12'010}, {150'000, 150'010}});
+  CHECK(all.take(0, 0, 1000, 100) == all.text.substr(1000, 100));
+  CHECK(all.take(0, 0, 1000, 100).empty());
+  CHECK(all.take(2, 0, 1200, 50) == all.text.substr(1200, 50));
+  CHECK(all.take(2, 0, 1000, 50).empty());
+  CHECK(all.take(3, 0, 12'000, 10) == all.text.substr(12'000, 10));
+  CHECK(all.take(4, 0, 1050, 20) == all.text.substr(1050, 20));
+  CHECK(all.take(1, 0, 150'003, 7) == all.text.substr(150'003, 7));
+  CHECK(all.take(5, 0, 0, 1).empty());
+}
+
+TEST_CASE("run/fetcher: what its worker has taken already is not read") {
+  fetching all;
+  CHECK(all.take(0, 0, 1000, 100).empty());
+  all.want(0, 0, 1000, 100);
+  all.want(1, 0, 50'000, 100);
+  all.it.fetch(all.list);
+  CHECK(all.read() == pairs{{50'000, 50'100}});
+}
+
+TEST_CASE("run/fetcher: a read that fails leaves its bytes to the worker") {
+  fetching all;
+  all.storage.notes->worn_begin = 1050;
+  all.storage.notes->worn_end = 1060;
+  all.want(0, 0, 1000, 100);
+  all.want(1, 0, 50'000, 100);
+  all.it.fetch(all.list);
+  CHECK(all.take(0, 0, 1000, 100).empty());
+  CHECK(all.take(1, 0, 50'000, 100) == all.text.substr(50'000, 100));
+}
+
+TEST_CASE("run/fetcher: a range that the store has no room for is left to the worker") {
+  fetching all(4096);
+  all.want(0, 0, 0, 2000);
+  all.want(1, 0, 50'000, 1000);
+  all.it.fetch(all.list);
+  CHECK(all.take(0, 0, 0, 2000).empty());
+  CHECK(all.take(1, 0, 50'000, 1000) == all.text.substr(50'000, 1000));
+}
+
+TEST_CASE("run/fetcher: it waits for room, and goes on when workers let go, or is halted") {
+  fetching all(4096);
+  for (std::uint64_t turn = 0; turn < 8; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
+  SECTION("goes on") {
+    std::thread fetches([&] { all.it.fetch(all.list); });
+    for (std::uint64_t turn = 0; turn < 8; ++turn) {
+      const std::string found = all.take(turn, 0, 20'000 * turn, 1000);  // or nothing, where it was earlier
+      if (!found.empty()) CHECK(found == all.text.substr(20'000 * turn, 1000));
+      all.it.store().passed(turn + 1);
+    }
+    fetches.join();
+    CHECK(all.read().size() <= 8);
+  }
+  SECTION("halted") {
+    std::thread fetches([&] { all.it.fetch(all.list); });
+    const auto reads = [&] {
+      const std::scoped_lock lock(all.storage.notes->busy);
+      return all.storage.notes->reads.size();
+    };
+    while (reads() < 3) std::this_thread::yield();
+    all.it.store().halt();
+    fetches.join();
+    all.it.end_reads();
+    all.it.store().clear();
+    all.want(0, 0, 0, 10);
+    all.it.fetch(all.list);
+    CHECK(all.take(0, 0, 0, 10) == all.text.substr(0, 10));
+  }
+}
+
+TEST_CASE("run/fetcher: a turn with a part in a read that others wait for is shown without the rest") {
+  fetching all(4096);
+  all.want(0, 0, 0, 500);
+  all.want(5, 0, 500, 500);  // in the same read as the first
+  for (std::uint64_t turn = 1; turn < 6; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
+  std::atomic<bool> over{false};
+  std::thread fetches([&] {
+    all.it.fetch(all.list);
+    over = true;
+  });
+  const auto reads = [&] {
+    const std::scoped_lock lock(all.storage.notes->busy);
+    return all.storage.notes->reads.size();
+  };
+  while (reads() < 4) std::this_thread::yield();  // there is room for no more
+  CHECK(all.take(0, 0, 0, 500) == all.text.substr(0, 500));
+  CHECK(all.take(5, 0, 500, 500) == all.text.substr(500, 500));
+  for (std::uint64_t turn = 1; turn < 4; ++turn)
+    CHECK(all.take(turn, 0, 20'000 * turn, 1000) == all.text.substr(20'000 * turn, 1000));
+  for (int i = 0; i < 5000 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  CHECK(over);
+  if (!over) all.it.store().stop();
+  fetches.join();
+  CHECK(all.take(4, 0, 80'000, 1000) == all.text.substr(80'000, 1000));
+}
+
+TEST_CASE("run/fetcher: sessions that show their bytes get hints") {
+  const auto files = ps::memory_files().add("a", "text");
+  auto session = files.connect();
+  ps::range_list list;
+  list(session, 0, 0, 4);
+  CHECK(list.entries().empty());
+}

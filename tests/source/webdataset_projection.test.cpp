@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/webdataset.hpp>
+
+#include "support/catch.hpp"
+#include "support/collect.hpp"
+#include "support/noting_storage.hpp"
+#include "support/raw_tar.hpp"
+
+#include <penstock/core/random.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/workers.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ps = penstock;
+using penstock_test::noted_range;
+using penstock_test::noting_storage;
+using penstock_test::raw_tar;
+
+namespace webdataset_projection_test {
+
+using ranges = std::vector<noted_range>;
+
+/// A shard in memory, and where the bytes of its members are.
+struct noted_shard {
+  raw_tar tar;
+  std::vector<std::pair<std::string, noted_range>> members;
+  noting_storage where;
+
+  noted_shard& add(const std::string& name, const std::string& content) {
+    const std::uint64_t begin = tar.bytes.size() + 512;
+    tar.member(name, content);
+    members.emplace_back(name, noted_range{begin, begin + content.size()});
+    return *this;
+  }
+  [[nodiscard]] auto source() {
+    where.files.add("t.tar", tar.end().bytes);
+    ps::webdataset data(where);
+    where.notes->clear();
+    return data;
+  }
+  [[nodiscard]] noted_range at(std::string_view name) const {
+    for (const auto& [called, range] : members)
+      if (called == name) return range;
+    return {};
+  }
+  [[nodiscard]] noted_range from_to(std::string_view first, std::string_view last) const {
+    return {at(first).begin, at(last).end};
+  }
+  [[nodiscard]] penstock_test::storage_notes& notes() const { return *where.notes; }
+};
+
+/// Bytes that can be told apart.
+std::string noise(std::size_t size, std::uint64_t seed) {
+  ps::rng random(seed, 1, 2);
+  std::string bytes(size, '\0');
+  for (char& c : bytes) c = static_cast<char>(random.below(256));
+  return bytes;
+}
+
+/// The bytes of a field of all batches, one after another.
+template <ps::fixed_string Name, class Plan>
+std::string bytes_of_field(const Plan& plan) {
+  std::string all;
+  for (auto&& b : plan.epoch(0))
+    for (std::size_t i = 0; i < b.size(); ++i)
+      for (const std::byte x : ps::get<Name>(b)[i]) all += static_cast<char>(x);
+  return all;
+}
+
+/// Samples of a small label before a large image, and large depth that some want.
+noted_shard images(std::size_t samples) {
+  noted_shard shard;
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::string key = "s" + std::to_string(i);
+    shard.add(key + ".cls", std::to_string(i % 10));
+    shard.add(key + ".depth.npy", noise(50'000, i));
+    shard.add(key + ".jpg", noise(20'000, 1000 + i));
+    shard.add(key + ".json", noise(100, 2000 + i));
+  }
+  return shard;
+}
+
+TEST_CASE("source/webdataset: hints are for the members that are used, each run of them one request") {
+  noted_shard shard = images(3);
+  const auto data = shard.source();
+  const auto hints = [&](const ps::projection& used, std::uint64_t index, std::uint64_t count) {
+    const auto reader = data.connect(used);
+    shard.notes().clear();
+    reader.ranges(index, count, penstock::detail::hint_sink{});
+    return shard.notes().hints;
+  };
+  CHECK(hints({}, 1, 1) == ranges{shard.from_to("s1.cls", "s1.json")});
+  CHECK(hints({}, 0, 3) == ranges{shard.from_to("s0.cls", "s2.json")});
+  CHECK(hints(ps::projection::of<"cls">(), 1, 1) == ranges{shard.at("s1.cls")});
+  CHECK(hints(ps::projection::of<"jpg", "json">(), 1, 1) == ranges{shard.from_to("s1.jpg", "s1.json")});
+  CHECK(hints(ps::projection::of<"cls", "json">(), 0, 3) ==
+        ranges{shard.at("s0.cls"), shard.from_to("s0.json", "s1.cls"), shard.from_to("s1.json", "s2.cls"),
+               shard.at("s2.json")});
+  CHECK(hints(ps::projection::of<"depth.npy">(), 2, 1) == ranges{shard.at("s2.depth.npy")});
+  CHECK(hints(ps::projection::of<"npy", "txt", "JPG">(), 0, 3).empty());  // a suffix is all of a name
+  CHECK(hints(ps::projection::none(), 0, 3).empty());
+  CHECK(shard.notes().reads.empty());
+}
+
+TEST_CASE("source/webdataset: a plan asks ahead for what it uses, and reads nothing else") {
+  noted_shard shard = images(40);
+  const auto data = shard.source();
+  const bool in_order = GENERATE(true, false);
+  const auto labels = [&](const auto& source) {
+    shard.notes().clear();
+    return in_order ? bytes_of_field<"cls">(source | ps::fields<"cls"> | ps::prefetch(8) |
+                                            ps::batch(5, ps::ragged) | ps::workers(0))
+                    : bytes_of_field<"cls">(source | ps::shuffle(3) | ps::fields<"cls"> | ps::prefetch(8) |
+                                            ps::batch(5, ps::ragged) | ps::workers(0));
+  };
+  const std::string narrow = labels(data);
+  CHECK(narrow.size() == 40);
+  CHECK(shard.notes().bytes_read() == 40);
+  CHECK(shard.notes().hints.size() == 40);
+  for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin == 1);
+
+  // The same plan behind a stage that sees the whole sample.
+  shard.notes().clear();
+  const auto label = [](const auto& sample) { return ps::text_of(sample.member(0).finish())[0]; };
+  std::string whole;
+  const auto read = [&](const auto& plan) {
+    for (auto&& b : plan.epoch(0)) whole.append(b.begin(), b.end());
+  };
+  if (in_order)
+    read(data | ps::map(label) | ps::prefetch(8) | ps::batch(5) | ps::workers(0));
+  else
+    read(data | ps::shuffle(3) | ps::map(label) | ps::prefetch(8) | ps::batch(5) | ps::workers(0));
+  CHECK(whole == narrow);
+  for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin > 70'000);
+}
+
+TEST_CASE("source/webdataset: small members still come with one read, over small ones that are not used") {
+  noted_shard shard;
+  for (const char* key : {"a", "b"}) {
+    const std::string k = key;
+    shard.add(k + ".txt", noise(300, 1)).add(k + ".cls", "1").add(k + ".json", noise(2000, 2));
+    shard.add(k + ".npy", noise(3000, 3)).add(k + ".png", noise(20'000, 4)).add(k + ".id", "17");
+  }
+  const auto data = shard.source();
+  const auto read = [&](const ps::projection& used, std::initializer_list<std::string_view> names) {
+    const auto reader = data.connect(used);
+    typename decltype(data)::reader::worker worker;
+    shard.notes().clear();
+    reader.evaluate({0, 1}, worker, [&](const auto& sample) {
+      for (const std::string_view name : names)
+        for (std::size_t i = 0; i < sample.size(); ++i)
+          if (sample.name(i) == name) static_cast<void>(sample.member(i).finish());
+    });
+    return shard.notes().reads;
+  };
+  // as many as there are, where nothing is known
+  CHECK(read({}, {"cls", "npy"}) == ranges{shard.from_to("b.txt", "b.id")});
+  // from the first that is used to the last, with the 2 KB between them; not what lies around them
+  CHECK(read(ps::projection::of<"cls", "npy">(), {"cls", "npy"}) == ranges{shard.from_to("b.cls", "b.npy")});
+  CHECK(read(ps::projection::of<"cls", "npy">(), {"npy", "cls"}) == ranges{shard.from_to("b.cls", "b.npy")});
+  // 20 KB between them are more than a read of their own
+  CHECK(read(ps::projection::of<"npy", "id">(), {"npy", "id"}) ==
+        ranges{shard.at("b.npy"), shard.at("b.id")});
+  CHECK(read(ps::projection::of<"npy", "id">(), {"id", "npy"}) ==
+        ranges{shard.at("b.id"), shard.at("b.npy")});
+  // what nobody was told of can be read all the same
+  CHECK(read(ps::projection::of<"cls">(), {"png", "cls"}) == ranges{shard.from_to("b.cls", "b.png")});
+}
+
+TEST_CASE("source/webdataset: in order, a read brings the used members of samples to come") {
+  noted_shard shard;
+  const std::size_t samples = 200;
+  std::string expected;
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::string key = "s" + std::to_string(i), text = noise(500, i);
+    shard.add(key + ".json", noise(700, i + 1)).add(key + ".txt", text);
+    expected += text;
+  }
+  const auto data = shard.source();
+  const std::string found =
+      bytes_of_field<"txt">(data | ps::fields<"txt"> | ps::batch(10, ps::ragged) | ps::workers(0));
+  CHECK(found == expected);
+  CHECK(shard.notes().reads.size() < 20);
+}
+
+TEST_CASE("source/webdataset: any members used, in any order, have the bytes that they have") {
+  noted_shard shard;
+  std::vector<std::vector<std::string>> contents;
+  ps::rng random(5, 6, 7);
+  for (std::size_t i = 0; i < 120; ++i) {
+    contents.emplace_back();
+    for (std::size_t m = 0; m < 5; ++m) {
+      const std::uint64_t kind = random.below(5);
+      const auto size = static_cast<std::size_t>(kind == 0 ? 0 : random.below(kind == 1 ? 60'000 : 3'000));
+      contents.back().push_back(noise(size, 10 * i + m));
+      shard.add("s" + std::to_string(i) + ".m" + std::to_string(m), contents.back().back());
+    }
+  }
+  const auto data = shard.source();
+  const ps::projection each[] = {{},
+                                 ps::projection::of<"m0", "m4">(),
+                                 ps::projection::of<"m1", "m2", "m3">(),
+                                 ps::projection::of<"m2">(),
+                                 ps::projection::none()};
+  for (const ps::projection& used : each) {
+    for (const bool in_order : {true, false}) {
+      const auto reader = data.connect(used);
+      typename decltype(data)::reader::worker worker;
+      std::size_t wrong = 0;
+      for (std::uint64_t i = 0; i < data.size(); ++i) {
+        const std::uint64_t index = in_order ? i : random.below(data.size());
+        reader.evaluate({0, index}, worker, [&](const auto& sample) {
+          std::vector<std::pair<std::size_t, ps::bytes_view>> views;
+          for (std::size_t k = 0; k < sample.size(); ++k) {
+            const auto m = static_cast<std::size_t>(random.below(sample.size()));
+            if (random.chance(0.3) && !used.uses(sample.name(m))) continue;
+            views.emplace_back(m, sample.member(m).finish());
+          }
+          for (const auto& [m, view] : views) wrong += ps::text_of(view) != contents[index][m] ? 1 : 0;
+        });
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("source/webdataset: an unused member that cannot be read does no harm, a used one does") {
+  noted_shard shard = images(4);
+  const auto data = shard.source();
+  shard.notes().worn_begin = shard.at("s2.jpg").begin;
+  shard.notes().worn_end = shard.at("s2.jpg").end;
+  const auto plan = [&](const auto& chosen) {
+    return data | chosen | ps::prefetch(2) | ps::batch(2, ps::ragged) | ps::workers(1);
+  };
+  CHECK(bytes_of_field<"cls">(plan(ps::fields<"cls", "json">)) == "0123");
+  CHECK(bytes_of_field<"cls">(plan(ps::fields<"cls", ps::optional<"txt">>)) == "0123");
+  const auto said = penstock_test::error_of([&] { bytes_of_field<"cls">(plan(ps::fields<"cls", "jpg">)); });
+  CHECK_THAT(said, penstock_test::contains("worn out") && penstock_test::contains("key s2"));
+  const auto missing =
+      penstock_test::error_of([&] { bytes_of_field<"cls">(plan(ps::fields<"cls", "txt">)); });
+  CHECK_THAT(missing, penstock_test::contains("it has: cls, depth.npy, jpg, json"));
+}
+
+}  // namespace webdataset_projection_test

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock_test {
+
+/// A range of bytes that was asked for.
+struct noted_range {
+  std::uint64_t begin = 0, end = 0;
+  friend bool operator==(const noted_range&, const noted_range&) = default;
+};
+
+/// What the sessions of a `noting_storage` were asked for, from any thread.
+struct storage_notes {
+  std::mutex busy;
+  std::vector<noted_range> reads, hints;
+  std::uint64_t signatures = 0;
+  std::uint64_t worn_begin = 0, worn_end = 0;  ///< bytes that cannot be read
+
+  void clear() {
+    reads.clear();
+    hints.clear();
+    signatures = 0;
+  }
+  [[nodiscard]] std::uint64_t bytes_read() const {
+    std::uint64_t bytes = 0;
+    for (const noted_range& r : reads) bytes += r.end - r.begin;
+    return bytes;
+  }
+};
+
+/// Files in memory that are copied from, and a list of what was asked of them.
+struct noting_storage {
+  penstock::memory_files files;
+  std::shared_ptr<storage_notes> notes = std::make_shared<storage_notes>();
+
+  struct session : penstock::memory_files::session {
+    static constexpr bool views = false;
+    std::shared_ptr<storage_notes> notes;
+
+    session(penstock::memory_files::session good, std::shared_ptr<storage_notes> kept)
+        : penstock::memory_files::session(std::move(good)), notes(std::move(kept)) {}
+    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
+      const std::scoped_lock lock(notes->busy);
+      ++notes->signatures;
+      return penstock::memory_files::session::signature(id);
+    }
+    void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
+      const std::scoped_lock lock(notes->busy);
+      notes->reads.push_back({offset, offset + into.size()});
+      if (offset < notes->worn_end && notes->worn_begin < offset + into.size())
+        throw penstock::error(penstock::errc::io, "worn out").at_offset(offset);
+      penstock::memory_files::session::read(id, offset, into);
+    }
+    void will_need(penstock::object_id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      const std::scoped_lock lock(notes->busy);
+      notes->hints.push_back({offset, offset + size});
+    }
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return {files.connect(), notes}; }
+};
+
+}  // namespace penstock_test
