@@ -91,10 +91,13 @@ static_assert(!varies_with<decltype(ps::repeat(2))> && !varies_with<decltype(ps:
               !varies_with<decltype(ps::fold(0, 2, 1))> && !varies_with<decltype(ps::bad_samples::skip(1))>);
 static_assert(!decltype(numbers() | ps::batch(2) | random_batch)::same_every_epoch);
 static_assert(decltype(numbers() | ps::batch(2) | in_place)::same_every_epoch);
-static_assert(!decltype(ps::concat(numbers(), numbers() | ps::shuffle(1)))::same_every_epoch);
-static_assert(decltype(ps::concat(numbers(), numbers()))::same_every_epoch);
-static_assert(!decltype(ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers()))::same_every_epoch);
-static_assert(!decltype(ps::mix(ps::weights{1, 1}, numbers(), numbers()))::same_every_epoch);
+const auto half_shuffled = ps::concat(numbers(), numbers() | ps::shuffle(1));
+const auto paired = ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers());
+const auto mixed = ps::mix(ps::weights{1, 1}, numbers(), numbers());
+static_assert(!decltype(half_shuffled | ps::batch(1))::same_every_epoch);
+static_assert(decltype(ps::concat(numbers(), numbers()) | ps::batch(1))::same_every_epoch);
+static_assert(!decltype(paired | ps::batch(1))::same_every_epoch);
+static_assert(!decltype(mixed | ps::batch(1))::same_every_epoch);
 
 using buffered = decltype(numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
 static_assert(!ps::indexed<buffered> && !ps::elastic<buffered> && ps::lockstep<buffered>,
