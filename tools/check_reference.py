@@ -293,6 +293,8 @@ def members_made_of_headers():
             for member, declaration, comment in found:
                 if member in UNLISTED.get(title, ()):
                     continue
+                if member.endswith("_"):
+                    faults.append(f"members.md: {member} of {name} is private, and was read as public")
                 words = " ".join(" ".join(paragraph for paragraph in told_in(comment)[0]).split())
                 words = words if section == "Options" else first_sentence(words)
                 lines.append(f"| `{cell(declaration)}` | {cell(words)} |")

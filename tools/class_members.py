@@ -45,56 +45,12 @@ def without_comments(text):
 
 
 def body_of(code, name):
-    """(line of the definition, the body) of a class; `outer::inner` is one within another; None where there is none."""
+    """What stands between the braces of a class; `outer::inner` is one within another. None if it is not defined here."""
     first, _, rest = name.partition("::")
     for found in re.finditer(rf"\b(?:class|struct)\s+(?:alignas\(\w+\)\s*)?{first}\b(?!\s*[<;(])[^;{{}}()]*\{{", code):
         body = code[found.end():closing(code, found.end() - 1) - 1]
         return body_of(body, rest) if rest else body
     return None
-
-
-def statements(body):
-    """(doc numbers, declaration, its body) of each public member of a class whose default access is `public`."""
-    docs, start, at, access = [], 0, 0, None
-    head = block = None
-    while at < len(body):
-        here = body[at]
-        blank = not body[start:at].strip()
-        if blank and (label := ACCESS.match(body, at)):
-            access, docs, at = label.group(1), [], label.end()
-            start = at
-            continue
-        if here == "\x01":
-            found = DOC.match(body, at)
-            if blank and head is None:
-                docs.append(int(found.group(1)))
-                start = found.end()
-            at = found.end()
-            continue
-        if here in "([":
-            at = closing(body, at)
-            continue
-        if here == "{":
-            end = closing(body, at)
-            head = body[start:at] if head is None else head
-            block = body[at:end]
-            if re.match(r"\s*[;,{]", body[end:]):
-                at = end
-                continue
-            yield access, docs, head, block
-            docs, start, at, head, block = [], end, end, None, None
-            continue
-        if here == ";":
-            yield access, docs, (body[start:at] if head is None else head), block or ""
-            docs, at, head, block = [], at + 1, None, None
-            after = re.match("[ \t]*\x01(\\d+)\x02", body[at:])
-            if after:  # ///< on the line
-                docs_after = int(after.group(1))
-                at += after.end()
-                yield access, [docs_after], None, None
-            start = at
-            continue
-        at += 1
 
 
 def without_constraint(text):
@@ -117,12 +73,73 @@ def without_constraint(text):
         at = more.end()
 
 
-def signature(head):
-    """(name, what a reader should see) of a declaration; None for what is no member to list."""
-    text = re.sub(r"\[\[.*?\]\]", "", DOC.sub(" ", head))
-    text = re.sub(r"\s+", " ", text).strip()
+def bare(head):
+    """A declaration without doc lines, attributes, template heads and the constraints after these."""
+    text = " ".join(re.sub(r"\[\[.*?\]\]", "", DOC.sub(" ", head)).split())
     while text.startswith("template"):
         text = without_constraint(text[closing(text, text.index("<")):].strip())
+    return text
+
+
+def is_initialised(head):
+    """Whether the brace after this is the initialiser of a data member, or a part of it."""
+    text = bare(head)
+    if re.match(r"(?:class|struct|enum|union)\b", text) or "operator" in text:
+        return False
+    return "(" not in text.split("=")[0]
+
+
+def statements(body):
+    """(access, doc numbers, declaration, its body) of each member; access is None before the first label. For a
+    comment behind a declaration, on its line, the declaration is None."""
+    docs, start, at, access = [], 0, 0, None
+    head = block = None
+    while at < len(body):
+        here = body[at]
+        blank = not body[start:at].strip()
+        if blank and (label := ACCESS.match(body, at)):
+            access, docs, at = label.group(1), [], label.end()
+            start = at
+            continue
+        if here == "\x01":
+            found = DOC.match(body, at)
+            if blank and head is None:
+                docs.append(int(found.group(1)))
+                start = found.end()
+            at = found.end()
+            continue
+        if here in "([":
+            at = closing(body, at)
+            continue
+        if here == "{":
+            end = closing(body, at)
+            if is_initialised(body[start:at]):  # of a data member, which ends at its semicolon
+                at = end
+                continue
+            head = body[start:at] if head is None else head
+            block = body[at:end]
+            if re.match(r"\s*[;,{]", body[end:]):
+                at = end
+                continue
+            yield access, docs, head, block
+            docs, start, at, head, block = [], end, end, None, None
+            continue
+        if here == ";":
+            yield access, docs, (body[start:at] if head is None else head), block or ""
+            docs, at, head, block = [], at + 1, None, None
+            after = re.match("[ \t]*\x01(\\d+)\x02", body[at:])
+            if after:  # ///< on the line
+                docs_after = int(after.group(1))
+                at += after.end()
+                yield access, [docs_after], None, None
+            start = at
+            continue
+        at += 1
+
+
+def signature(head):
+    """(name, what a reader should see) of a declaration; None for what is no member to list."""
+    text = bare(head)
     text = re.sub(r"\b(?:constexpr|consteval|inline|mutable) ", "", text)
     if re.match(r"(?:using|typedef|static_assert|friend (?:class|struct)|~)", text) or not text:
         return None
@@ -140,9 +157,8 @@ def signature(head):
             return None
         name = f"operator{operator.group(1)}" if operator else called.group(1)
         return name, (text[:end] + (" " + qualifiers.group(1) if qualifiers.group(1).strip() else "")).strip()
-    if text.endswith("="):
-        text += " {}"
-    name = re.search(r"(\w+)\s*(?:=.*)?$", re.split(r",\s*(?=\w+ =|\w+$)", text)[0])
+    text = re.sub(r"(?<=\w)\{\}$", "", text)
+    name = re.search(r"(\w+)\s*(?:=.*|\{.*\})?$", re.split(r",\s*(?=\w+ =|\w+$)", text)[0])
     return (name.group(1), text) if name else None
 
 
