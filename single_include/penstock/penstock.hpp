@@ -3931,13 +3931,18 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
   using mistake = typename blame_of<G, typename loser_of::part>::type;
 };
 
+/// A stage that draws random numbers where it stands, and moves the streams of those behind it.
+template <class Stage, class Context>
+concept random_stage = drawing_stage<Stage, typename Context::element> ||
+                       requires { requires Stage::template draws_in<Context>; };
+
 /// Whether the source or a stage makes epochs differ: one that says so, or one that draws random numbers.
 template <class Context, class... Parts>
 struct varies : std::false_type {};
 template <class Context, class Part, class... Rest>
 struct varies<Context, Part, Rest...> {
   static constexpr bool value = [] {
-    if constexpr (varying_part<Part> || drawing_stage<Part, typename Context::element>)
+    if constexpr (varying_part<Part> || random_stage<Part, Context>)
       return true;
     else if constexpr (part_of_kind<Part, source_tag>)
       return varies<Context, Rest...>::value;
@@ -3987,8 +3992,8 @@ class plan {
   static constexpr bool same_every_epoch =
       !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
 
-  /// A pass over epoch 0, where all epochs are the same. Its type is known without its body, so that a look
-  /// whether a plan is a range is no mistake yet.
+  /// One pass, where every epoch is the same; a mistake where they differ. The return type does not need the
+  /// body, so that a program may ask whether a plan is a range.
   template <class Self = plan>
   [[nodiscard]] auto begin() const -> decltype(epoch_of(std::declval<const Self&>(), 0).begin()) {
     static_assert(
@@ -5840,11 +5845,6 @@ concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.finge
 /// A stage that counts there with its name, since it chooses or makes samples.
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
-
-/// A stage that draws random numbers where it stands, and moves the streams of those behind it.
-template <class Stage, class Context>
-concept random_stage = drawing_stage<Stage, typename Context::element> ||
-                       requires { requires Stage::template draws_in<Context>; };
 
 /// Calls f<draws>(stage) for each stage.
 template <class Context, class F>
@@ -12061,9 +12061,9 @@ class batch_handle {
   {
     return field<0>();
   }
-  [[nodiscard]] auto values() &
-        requires(!any_record<element>)
-  {
+  template <class E = element>
+    requires(!any_record<E>)
+  [[nodiscard]] auto values() & {
     return field<0>();
   }
   /// A batch whose elements are no records is the range that its view is.
@@ -12072,22 +12072,25 @@ class batch_handle {
   {
     return field<0>().begin();
   }
-  [[nodiscard]] auto begin() &
-      requires(!any_record<element> && requires(batch_handle& b) { b.template field<0>().begin(); }) {
-        return field<0>().begin();
-      } [[nodiscard]] auto end() const&
-        requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
+  template <class E = element>
+    requires(!any_record<E> && requires(batch_handle& b) { b.template field<0>().begin(); })
+  [[nodiscard]] auto begin() & {
+    return field<0>().begin();
+  }
+  [[nodiscard]] auto end() const&
+    requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().end(); })
   {
     return field<0>().end();
   }
-  [[nodiscard]] auto end() &
-      requires(!any_record<element> && requires(batch_handle& b) { b.template field<0>().end(); }) {
-        return field<0>().end();
-      }
+  template <class E = element>
+    requires(!any_record<E> && requires(batch_handle& b) { b.template field<0>().end(); })
+  [[nodiscard]] auto end() & {
+    return field<0>().end();
+  }
 
-      /// Where field `I` is on the device, for a device that copies; else where it is on the host.
-      template <std::size_t I = 0>
-      [[nodiscard]] const void* device_data() const {
+  /// Where field `I` is on the device, for a device that copies; else where it is on the host.
+  template <std::size_t I = 0>
+  [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
       return core().engine.device_session().data(block_->transfer, I);
     else
@@ -16496,6 +16499,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// Goes to a place; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
+  /// Whether nothing of an epoch has been handed out and the next element is its first. Allocates nothing.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
@@ -17405,6 +17409,13 @@ class run {
     return {this, number, true};
   }
   template <class T = void>
+  [[nodiscard]] epoch_range rest() && {
+    static_assert(
+        !std::is_void_v<T>,
+        "penstock: rest() of a run that is about to go; give the run a name: auto run = plan.open();");
+    return {this, 0};
+  }
+  template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
     static_assert(
         !std::is_void_v<T>,
@@ -17532,6 +17543,7 @@ class run {
   /// Where one loop over an epoch begins.
   void loop_over(std::uint64_t number) {
     core().engine.home().check();
+    release();
     const bool resumes = resumes_ && core().epoch() == number;
     if (!resumes && !core().is_at_beginning_of(number)) core().go_to_epoch(number);
     begin_epoch(number, number + 1);
@@ -17703,7 +17715,7 @@ template <class Source, class... Stages>
 
 // ---- penstock/source/detail/values_file.hpp
 
-/// Files of one value a sample; the layout is in docs/index.md.
+/// Files of one value a sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -17947,7 +17959,7 @@ PENSTOCK_INLINE error output_file::failure(std::string_view doing) const {
 // ---- penstock/source/tar/shard_index.hpp
 
 /// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
-/// described in docs/index.md: fixed-width little-endian tables, read in place.
+/// described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
@@ -18569,7 +18581,7 @@ enum class derived_from {
 /// and live as long as any copy of the index. A value; copies share the mapping, which takes 8 bytes a
 /// sample, and for texts each different one once. A look-up is one load. Free for all threads. While it is
 /// open another program must not write to the file in place; replacing it is safe.
-/// Source of the format: docs/index.md.
+/// Source of the format: docs/shard_indexes.md.
 template <derived_value T>
 class derived_index {
  public:
@@ -18900,7 +18912,7 @@ namespace detail::tar {
 /// Size and time of change of a regular file; nothing where there is none.
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
-/// What a copy was made from and what it was then. 64 bytes, described in docs/index.md.
+/// What a copy was made from and what it was then. 64 bytes, described in docs/shard_indexes.md.
 struct copy_record {
   static constexpr std::size_t size = 64;
   static constexpr std::string_view magic = "PENSTCPY";
@@ -34610,7 +34622,7 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// first of them. Copies are removed by whoever has no more use for them; the records, too.
 /// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
 /// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
-/// docs/index.md has measured numbers.
+/// docs/shard_indexes.md has measured numbers.
 /// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
 /// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
 /// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
@@ -36714,6 +36726,7 @@ struct policy_stage {
   using penstock_part = bad_samples_tag;
   static constexpr std::string_view stage_name = "bad_samples";
   static constexpr bool tolerates = Tolerates, replaces = Replaces;
+  static constexpr bool varies_by_epoch = Replaces;  // what stands in is drawn in each epoch
 
   budget most = 0;
   std::string path;

@@ -61,7 +61,7 @@ enum class derived_from {
 /// and live as long as any copy of the index. A value; copies share the mapping, which takes 8 bytes a
 /// sample, and for texts each different one once. A look-up is one load. Free for all threads. While it is
 /// open another program must not write to the file in place; replacing it is safe.
-/// Source of the format: docs/index.md.
+/// Source of the format: docs/shard_indexes.md.
 template <derived_value T>
 class derived_index {
  public:

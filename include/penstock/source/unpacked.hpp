@@ -56,7 +56,7 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// first of them. Copies are removed by whoever has no more use for them; the records, too.
 /// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
 /// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
-/// docs/index.md has measured numbers.
+/// docs/shard_indexes.md has measured numbers.
 /// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
 /// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
 /// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.

@@ -21,7 +21,7 @@ namespace detail::tar {
 /// Size and time of change of a regular file; nothing where there is none.
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
-/// What a copy was made from and what it was then. 64 bytes, described in docs/index.md.
+/// What a copy was made from and what it was then. 64 bytes, described in docs/shard_indexes.md.
 struct copy_record {
   static constexpr std::size_t size = 64;
   static constexpr std::string_view magic = "PENSTCPY";

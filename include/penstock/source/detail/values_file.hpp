@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-/// Files of one value a sample; the layout is in docs/index.md.
+/// Files of one value a sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
 namespace detail {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 /// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
-/// described in docs/index.md: fixed-width little-endian tables, read in place.
+/// described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
