@@ -22,7 +22,7 @@ PENSTOCK_INLINE state::~state() = default;
 
 namespace detail {
 
-// A sum over a state's text, whatever blanks stand between its tokens.
+// A checksum of a state's text that ignores the blanks between its tokens.
 PENSTOCK_INLINE std::uint64_t state_check(std::string_view text) {
   std::string tokens;
   bool inside = false;
@@ -37,7 +37,7 @@ PENSTOCK_INLINE std::uint64_t state_check(std::string_view text) {
   return fingerprint().add(tokens).value();
 }
 
-// What stands before "check": all of a state.
+// Everything in a state before "check".
 PENSTOCK_INLINE std::string state_body(const state& s) {
   std::string text = "{";
   const auto number = [&text](std::string_view key, std::uint64_t value) {
@@ -65,7 +65,7 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   return text;
 }
 
-// Reads exactly what `to_string` writes, blanks between tokens aside.
+// Accepts exactly what `to_string` writes, apart from blanks between tokens.
 class state_reader {
  public:
   explicit state_reader(std::string_view text)
@@ -159,7 +159,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   state merged = *by_rank.front();
   if (all.size() == 1) return merged;
   if (merged.elastic != 0) {
-    std::uint64_t bad = 0;  // each rank begins with the mean, rounded up
+    std::uint64_t bad = 0;  // each rank starts with the mean, rounded up
     for (const state& s : all) bad += s.bad;
     merged.bad = bad / merged.world + (bad % merged.world != 0 ? 1 : 0);
     return merged;

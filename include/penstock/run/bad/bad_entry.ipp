@@ -26,7 +26,7 @@ PENSTOCK_INLINE std::uint64_t number_of(json_reader& json, std::string_view name
   return json.number();
 }
 
-// Reads exactly what `ledger_line` writes, blanks between tokens aside.
+// Accepts exactly what `ledger_line` writes, apart from blanks between tokens.
 PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   bad_entry made;
   json.expect('{');

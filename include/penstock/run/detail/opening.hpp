@@ -12,10 +12,10 @@
 #include <initializer_list>
 #include <string>
 
-/// What `open` refuses before anything is read: ranks that would drift apart, and states of something else.
+/// What `open` refuses before reading anything: ranks that would drift apart, and states that do not fit.
 namespace penstock::inline v0_1::detail {
 
-/// Who lost `lockstep`, in words.
+/// The name of the part that loses `lockstep`.
 template <class Plan>
 std::string lockstep_loser(const Plan& p) {
   std::string name = "the source, which can only be read forward";
@@ -44,15 +44,15 @@ void check_lockstep(const Plan& p) {
 
 [[noreturn, gnu::cold]] void refuse_state(std::initializer_list<piece> why);
 
-/// What a plan asks of a state.
+/// What a plan requires of a state.
 struct state_needs {
   bool resumable = false, elastic = false, batched = false;
-  bool global = false;          ///< with `global_batch`
-  std::uint64_t step_size = 0;  ///< samples of a step, of all ranks of this run together
+  bool global = false;          ///< set by `global_batch`
+  std::uint64_t step_size = 0;  ///< samples of a step, over all ranks of this run
 };
 
-/// The state of the rank that `mine` is of, from a state or a merged one; throws where a run cannot resume
-/// there. `mine` is what all states of that run have in common.
+/// The state of this rank, from a single or a merged state; throws if a run cannot resume there. `mine` is
+/// this rank's, with the part that all states of the run have in common.
 [[nodiscard, gnu::cold]] const state& fitting_state(const state& given, const state& mine,
                                                     const state_needs& needs);
 
