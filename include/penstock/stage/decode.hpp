@@ -75,7 +75,7 @@ struct field_codec<basic_field<Name, C>> {
   using codec_type = C;
 };
 
-/// `name: codec`, or the codec alone.
+/// `name: codec`, or just the codec.
 template <class C, class Name = typename field_codec<C>::name_type>
 struct codec_words {
   static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
@@ -93,7 +93,7 @@ struct codec_words<C, void> {
   static constexpr std::string_view value = C::codec_name;
 };
 
-/// Runs a codec and says in an error which one it was.
+/// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
@@ -112,7 +112,7 @@ bool codec_claims(std::string_view extension) {
     return false;
 }
 
-/// The one member that codec `C` is meant for: the only one, or the only one whose name it declares.
+/// The member that codec `C` is meant for: the only one, or the only one whose name the codec declares.
 template <class C, open_sample S>
 std::size_t member_for(const S& sample) {
   if (sample.size() == 1) return 0;
@@ -143,15 +143,15 @@ inline constexpr std::size_t codec_for = [] {
 
 }  // namespace detail
 
-/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls",
-/// integer>>`.
+/// Turns bytes into values: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>,
+/// field<"cls", integer>>`.
 ///
-/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others
-/// pass; a record with one field; or an open sample, of which `decode<field<...>...>` takes the named members
-/// and `decode<Codec>` the only member, or the only one whose extension the codec declares. Out: what the
-/// codec makes of it, unfinished where the codec can write to its destination.
-/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker
-/// has a scratch per codec.
+/// In: bytes (blobs, spans, texts); a record, whose named fields are decoded in place while the others pass;
+/// a record with one field; or an open sample, from which `decode<field<...>...>` takes the named members and
+/// `decode<Codec>` the only member, or the only one whose extension the codec declares. Out: the codec's
+/// result, unfinished if the codec can write straight to its destination.
+/// Pointwise; keeps all five guarantees. Pass options by calling it: `decode<zstd>(zstd{.limit = 1_GiB})`.
+/// Each worker has a scratch per codec.
 /// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
 template <class... Codecs>
 struct decode_stage {
@@ -163,7 +163,7 @@ struct decode_stage {
 
   codecs codec_values{};
 
-  /// The same with options for each codec, in the order written.
+  /// Sets options for each codec, in the order written.
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
@@ -191,7 +191,7 @@ struct decode_stage {
     return detail::list_text("decode<", {detail::codec_words<Codecs>::value...}, ", ", ">");
   }
 
-  /// Of an open sample the members named; where they are chosen by extension, or others pass, everything.
+  /// Of an open sample, the named members; if they are chosen by extension, or others pass, everything.
   template <class Element>
   static constexpr projection uses() {
     if constexpr (open_sample<Element> && by_name)

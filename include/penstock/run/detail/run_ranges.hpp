@@ -45,8 +45,8 @@ class run_epoch {
   run_epoch(Run* owner, std::uint64_t number, bool rest = false)
       : owner_(owner), number_(number), rest_(rest) {}
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. After `batch_by`, the first
-  /// call for an epoch has to scan it.
+  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. After `batch_by`, scans the
+  /// epoch unless that was done before.
   [[nodiscard]] std::uint64_t steps() const
     requires(Run::parts::batched && lockstep<typename Run::plan_type>)
   {
