@@ -38,7 +38,7 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
   for (const std::string& known : table_->names) {
     if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
   }
-  // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
+  // Sessions and copies of this value may be using the table, so a shared one is replaced, not changed.
   std::shared_ptr<table> grown(new table(*table_));
   grown->names.emplace_back(name);
   grown->contents.push_back(bytes);

@@ -202,7 +202,7 @@ PENSTOCK_INLINE void delay_line::work() noexcept {
       if (ends_) return;
       queue_changed_.wait(lock);
     } else if (const clock::time_point due = queue_.front().due; due > clock::now()) {
-      queue_changed_.wait_until(lock, due);  // a copy: the queue may move meanwhile
+      queue_changed_.wait_until(lock, due);  // a copy: the queue may change meanwhile
     } else {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;

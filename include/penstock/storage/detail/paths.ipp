@@ -47,7 +47,7 @@ PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& pat
 }
 
 PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
     errno = ENOENT;
     return -1;
   }
