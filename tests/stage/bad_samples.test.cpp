@@ -354,7 +354,7 @@ TEST_CASE("stage/bad_samples: a budget is of one epoch, a count or a fraction") 
     }
     return std::string();
   };
-  const std::string unknown = "nobody knows how many samples an epoch has";
+  const std::string unknown = "the number of samples per epoch is unknown";
   CHECK_THAT(refused([] {
                (void)(ps::from(std::list<int>{1, 2}) | bad::skip(bad::fraction(0.5)) | ps::batch(1)).open();
              }),

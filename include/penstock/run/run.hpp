@@ -141,16 +141,14 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: rest() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: rest() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: epoch() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
@@ -163,9 +161,8 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(any_count) && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: epochs() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0, 0};
   }
 

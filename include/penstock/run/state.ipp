@@ -117,7 +117,7 @@ class state_reader {
     const std::uint64_t check = json_.quoted_number();
     json_.expect('}');
     if (depth == 0 && check != state_check(text_.substr(begin, end - begin)))
-      json_.fail("the number that goes with what stands before it", check_at);
+      json_.fail("the checksum of the text before it", check_at);
     return s;
   }
 
@@ -142,7 +142,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   const state& first = all.front();
   std::vector<const state*> by_rank(all.size(), nullptr);
   for (const state& s : all) {
-    if (!s.ranks.empty()) refuse({"one is merged already"});
+    if (!s.ranks.empty()) refuse({"one is already merged"});
     if (s.dataset != first.dataset || s.sequence != first.sequence || s.random != first.random)
       refuse({"rank ", s.rank, " reads other data, or in another order, than rank ", first.rank});
     if (s.world != first.world || s.elastic != first.elastic)
@@ -151,9 +151,9 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
       refuse({"rank ", s.rank, " is at step ", s.step, " of epoch ", s.epoch, ", rank ", first.rank,
               " at step ", first.step, " of epoch ", first.epoch});
     if (s.rank >= s.world || s.world != all.size())
-      refuse({"there are ", all.size(), ", and one is of rank ", s.rank, " of ", s.world});
+      refuse({"there are ", all.size(), ", and one is from rank ", s.rank, " of ", s.world});
     const state*& place = by_rank[static_cast<std::size_t>(s.rank)];
-    if (place != nullptr) refuse({"two are of rank ", s.rank});
+    if (place != nullptr) refuse({"two are from rank ", s.rank});
     place = &s;
   }
   state merged = *by_rank.front();

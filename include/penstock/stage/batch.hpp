@@ -58,9 +58,10 @@ struct not_batchable {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
-                  "reached_by<...> beside this line names; write map(f) before it");
+    static_assert(
+        never<Reached>,
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and gets the type in "
+        "reached_by<...> beside this line; write map(f) before it");
   }
 };
 
@@ -69,8 +70,8 @@ struct eight_lengths {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: batch puts one more length in front of an array, and this one has eight, which "
-                  "is the most there can be; give it fewer in a map(f) before batch");
+                  "penstock: batch adds a dimension in front of an array, and this one already has eight, "
+                  "the maximum; give it fewer in a map(f) before batch");
   }
 };
 struct channels_first_of_other {
@@ -79,8 +80,8 @@ struct channels_first_of_other {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: channels_first is for arrays of (height, width, channels), and a field that it is "
-        "given for has another number of lengths; write collate<\"image\">(channels_first) for the "
+        "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
+        "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
         "field that has them");
   }
 };
@@ -88,10 +89,9 @@ struct pitched_scalar {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: pitched lays out the rows of arrays, and a field that it is given for is a single "
-        "value; write collate<\"image\">(pitched<64>) for the field that has rows");
+    static_assert(never<Reached>,
+                  "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
+                  "value; write collate<\"image\">(pitched<64>) for the field that has rows");
   }
 };
 
@@ -127,7 +127,7 @@ template <class... Options>
 constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
-      "penstock: this is no option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
+      "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
       "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
   static_assert(
       !repeats_an_option<Options...>,

@@ -28,11 +28,11 @@ struct batch_by_without_positions {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: batch_by cuts an epoch before samples are read, and behind filter, unbatch, "
-        "shuffle_buffer or a source that is read forward nobody knows which come; choose samples with "
-        "subset and mix them with shuffle, or write batch(n)");
+    static_assert(never<Reached>,
+                  "penstock: batch_by cuts an epoch before samples are read, and after filter, unbatch, "
+                  "shuffle_buffer or a source that is read forward it is unknown which samples come; choose "
+                  "samples with "
+                  "subset and mix them with shuffle, or write batch(n)");
   }
 };
 
@@ -42,8 +42,8 @@ struct batch_by_without_numbers {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: batch_by asks what samples cost by their numbers, and those of mix, or of sources with "
-        "orders that were joined, have other numbers in other epochs; write batch(n)");
+        "penstock: batch_by looks up costs by sample number, and the numbers of mix, or of joined sources "
+        "with orders, change from epoch to epoch; write batch(n)");
   }
 };
 
@@ -170,7 +170,7 @@ template <class Cost, class... Options>
   static_assert(
       detail::gives_costs<Cost>(),
       "penstock: batch_by's cost is a function that can be called when const with the number of a sample, "
-      "a std::uint64_t, or values for every sample, and gives an unsigned number");
+      "a std::uint64_t, or values for every sample, and returns an unsigned number");
   detail::check_batch_options<Options...>();
   return detail::build_batch(
       detail::batch_by_builder<cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
@@ -178,10 +178,9 @@ template <class Cost, class... Options>
 /// Cuts batches by your own rule; see `cut_rule`. The rule handles its tail itself.
 template <cut_rule<order_chain<>> Rule, class... Policies>
 [[nodiscard]] auto batch_by(Rule rule, Policies... policies) {
-  static_assert(
-      detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
-      "penstock: this rule has no tail; it says itself what becomes of the last step, or has a member "
-      "at_end of type tail that batch_by sets");
+  static_assert(detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
+                "penstock: this rule has no tail; let it handle the last step itself, or give it a member "
+                "at_end of type tail for batch_by to set");
   detail::check_batch_options<Policies...>();
   return detail::build_batch(detail::batch_by_builder<Rule>{std::move(rule)}, policies...);
 }

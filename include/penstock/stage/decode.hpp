@@ -37,7 +37,7 @@ struct codec_wants_bytes {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: a codec wants bytes and gets a value that is decoded already; remove one "
+                  "penstock: a codec needs bytes and gets a value that is already decoded; remove one "
                   "decode, or use map(f)");
   }
 };
@@ -55,7 +55,7 @@ struct not_a_codec {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, "
+                  "penstock: decode<...> was given a type that is not a codec; a codec has decode(bytes, "
                   "scratch) const and codec_name");
   }
 };
@@ -128,7 +128,7 @@ std::size_t member_for(const S& sample) {
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
+    throw error(errc::missing, {"no single member suits decode<", C::codec_name,
                                 ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
         .for_key(sample.key());
   return found;

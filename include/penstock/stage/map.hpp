@@ -39,8 +39,7 @@ struct returns_nothing {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: map's function returns nothing; return the value that shall go on");
+    static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
   }
 };
 

@@ -41,17 +41,18 @@ struct wrong_argument_of_map_batch {
     static_assert(never<Reached>,
                   "penstock: map_batch's function cannot be called with the columns of a batch; write it "
                   "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
-                  "columns.values() where samples are no records");
+                  "columns.values() if samples are not records");
   }
 };
 struct returns_no_columns {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: map_batch's function returns what cannot be columns of a batch; return nothing "
-                  "where it changes values in place, else an array of numbers or a record of such: a "
-                  "vector, a std::array, a span, a tensor_view or an array expression");
+    static_assert(
+        never<Reached>,
+        "penstock: map_batch's function returns something that cannot be columns of a batch; return "
+        "nothing if it changes values in place, otherwise an array of numbers or a record of arrays: a "
+        "vector, a std::array, a span, a tensor_view or an array expression");
   }
 };
 

@@ -20,8 +20,8 @@ struct not_expandable {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: unbatch needs a range, an array, or a record of such, and gets what "
-                  "reached_by<...> beside this line names");
+                  "penstock: unbatch needs a range, an array, or a record of these, and gets the type in "
+                  "reached_by<...> beside this line");
   }
 };
 
@@ -42,7 +42,7 @@ template <class V>
 std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
-      throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
+      throw error(errc::shape, "unbatch needs an array with at least one dimension, and got a scalar");
     return static_cast<std::size_t>(rows_of(v.shape()));
   } else {
     return v.size();

@@ -211,7 +211,7 @@ PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern
     } else {  // "{x}" stands for itself in Bash
       if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
         fail("'{" + std::string(body.substr(0, shown)) +
-                 "}' is no range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
                  "letters, "
                  "or \\{ and \\} for literal braces;",
              pattern);

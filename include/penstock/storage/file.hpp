@@ -55,10 +55,10 @@ struct file_options {
 /// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
 /// cache.
 /// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
-/// with pread, which loads less that nobody asked for. So after 8, 16, 32 ... reads of a file, a session
-/// checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a read is
-/// only the copy, except at the file's end, where its size is checked. The choice is final: a file that
-/// leaves memory later comes back page by page. Set `file_options::access` to choose by hand;
+/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
+/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
+/// read is only the copy, except at the file's end, where its size is checked. The choice is final: a file
+/// that leaves memory later comes back page by page. Set `file_options::access` to choose by hand;
 /// `session::shows` tells which choice was made. Files below 1 MiB, files on file systems that cannot tell
 /// without waiting (mostly network file systems), and all files beyond the first 16,384 in a session are read
 /// with pread.

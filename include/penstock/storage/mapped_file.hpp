@@ -47,8 +47,8 @@ struct mapped_file_options {
 /// mappings is not bounded: Linux allows 65,530 per process by default. A file must not shrink while it is
 /// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
 /// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
-/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed. So
-/// it is by `file` with `file_access::read`, which needs no handler.
+/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
+/// `file` with `file_access::read` notices every change too, and needs no handler.
 ///
 /// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
 /// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.

@@ -175,7 +175,7 @@ PENSTOCK_INLINE bool range_store::wait(const fetched_part& part) {
       return now != read::loading || stopped_ || halted_;
     });
     if (now == read::loading)
-      throw error(errc::stopped, "the run was stopped, or began again, while bytes were on their way");
+      throw error(errc::stopped, "the run was stopped or restarted while bytes were on their way");
   }
   return now == read::ready;
 }

@@ -52,7 +52,7 @@ PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& on
   if (before >= most_)
     throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", most_,
                                         " bad samples in epoch ", epoch, ", and this is number ", before + 1,
-                                        "; mend the data or raise the budget: ", one.what.message()});
+                                        "; fix the data or raise the budget: ", one.what.message()});
   pending_.push_back(one);
 }
 PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {

@@ -136,7 +136,7 @@ class batch_handle {
   template <std::size_t I>
   auto field() const&& {
     static_assert(I == static_cast<std::size_t>(-1),
-                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                  "penstock: a view into a temporary batch; give the batch a name and keep it as "
                   "long as the view");
   }
   /// Field `I` together with the memory it is in; see `held_column`. The batch must not be empty.
@@ -218,10 +218,9 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   static_assert(found, "get: the batch has no field of that name; see its element's type");
-  static_assert(
-      std::is_lvalue_reference_v<B>,
-      "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
-      "as the view");
+  static_assert(std::is_lvalue_reference_v<B>,
+                "penstock: a view into a temporary batch; give the batch a name and keep it as long "
+                "as the view");
   if constexpr (found)
     return b.template field<element::template index_of<name_of<Name>>>();
   else
@@ -242,7 +241,7 @@ template <fixed_string Name, any_batch B>
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "penstock: a view into a temporary batch; give the batch a name and keep it as "
                 "long as the view");
   return b.template field<I>();
 }

@@ -199,8 +199,8 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     const extents& shape = entries_[i].shape;
     if (shape.rank() == 0 || !(shape.drop_front() == inner))
       throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                              " beside one of shape ", to_string(entries_[lead].shape),
-                                              ": only the first length may differ"})
+                                              " with one of shape ", to_string(entries_[lead].shape),
+                                              ": only the first dimension may differ"})
                               .in_stage("batch")};
     try {
       longest = std::max(longest, detail::rows_of(shape));

@@ -392,7 +392,7 @@ PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noe
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
-  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to begin it");
+  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
 }
 
 }  // namespace penstock::inline v0_1

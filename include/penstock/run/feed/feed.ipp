@@ -97,7 +97,7 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
       return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
-      return "where the source stands does not go with its samples";
+      return "the place of the source does not match its samples";
     if (facts_.forward) return {};  // the number of samples is unknown
     same_world = !facts_.dealt_in_turn || s.world == c.world;
     if (same_world ? s.ordinal > in_pass_ : s.ordinal > c.size || s.rows > c.size)
@@ -113,8 +113,8 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
         cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
       return {};
   }
-  return facts_.by_sample ? "what its shuffle_buffer holds does not go with its samples"
-                          : "what its shuffle_buffer holds does not go with its step";
+  return facts_.by_sample ? "the contents of its shuffle_buffer do not match its samples"
+                          : "the contents of its shuffle_buffer do not match its step";
 }
 
 PENSTOCK_INLINE std::uint64_t feed::samples_before() const {

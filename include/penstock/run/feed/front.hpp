@@ -211,7 +211,7 @@ struct dealt_among {
   [[nodiscard]] item_range share(item_range all) {
     if (repeated && ranks.size > 1)
       throw error(errc::argument,
-                  "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
+                  "take and skip count over all ranks, which is impossible after shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
     const item_range mine{share(all.first), share(all.end)};
     ranks.rank = (ranks.rank + ranks.size - all.first % ranks.size) % ranks.size;

@@ -59,7 +59,7 @@ PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
 
 PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                                   const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
       .in_file(path)
       .at_offset(offset);
 }
