@@ -99,11 +99,12 @@ class feed {
   [[nodiscard]] std::string_view wrong_with(const state& s) const;
   /// If batches have no fixed number of samples: how many of this epoch all ranks have had; otherwise 0.
   [[nodiscard]] std::uint64_t samples_before() const;
-  /// The step at which a state resumes: the one after as many samples, whose number differs with the number
-  /// of ranks. Empty if no step starts there.
+  /// The step at which a state resumes: the one that starts after as many samples; its number depends on the
+  /// number of ranks. Empty if no step starts there.
   [[nodiscard]] std::optional<std::uint64_t> step_of(const state& s) const;
-  /// Throws if a step of the current epoch cannot be made.
-  void check_epoch() const;
+  /// Throws if a step of the current epoch cannot be made. Returns how many batches the epoch has, or nothing
+  /// if only reading can tell.
+  [[nodiscard]] std::optional<std::uint64_t> check_epoch() const;
   /// Moves the cursor to where a state says it was before the step given to `seek`.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 
