@@ -48,13 +48,13 @@ void check_lockstep(const Plan& p) {
 struct empty_epoch {
   std::uint64_t source = 0;   ///< samples of the source
   std::uint64_t reached = 0;  ///< samples that reach the batch stage
-  std::uint64_t batches = 0;  ///< batches that this stage makes of them, on this rank
-  std::string batch{};        ///< the batch stage, in words
+  std::uint64_t batches = 0;  ///< batches that this stage makes from them, on this rank
+  std::string batch{};        ///< the batch stage, as `describe` prints it
 };
 
 [[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
 
-/// Refuses a plan that is known to have no batch. `known`: how many an epoch has, where that is known.
+/// Refuses a plan that is known to have no batch. `known`: the number of batches per epoch, if known.
 template <class Plan>
 void check_batches(const Plan& p, const cut& mine, std::optional<std::uint64_t> known, bool allowed) {
   using parts = plan_parts<Plan>;
