@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// What can be wrong with an expression made with `|`: each mistake is a type with one sentence that says
-/// what to write instead, and stands beside the stage that can be written wrongly.
+/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
+/// what to write instead, and is defined next to the stage that can be misused.
 namespace penstock::inline v0_1 {
 
-struct about_expression_tag {};  ///< a mistake whose sentence speaks of what was written where
-struct about_element_tag {};     ///< one that speaks of the element: the compiler's message names its type
+struct about_expression_tag {};  ///< a mistake about where something was written
+struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
 
-/// A mistake: it names what its sentence speaks of, and its `explain` does not compile. A stage of yours has
-/// mistakes of its own when its `diagnose` returns them:
+/// A mistake: it declares what its sentence is about, and its `explain` does not compile. Your own stage can
+/// have mistakes: return them from its `diagnose`:
 ///
 ///     struct needs_a_number {
 ///       using penstock_mistake = about_element_tag;
@@ -33,16 +33,16 @@ struct about_element_tag {};     ///< one that speaks of the element: the compil
 template <class M>
 concept mistake = requires { typename M::penstock_mistake; };
 
-/// False, whatever the type: what the `static_assert` of a mistake asks for, so that it fails where the
+/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
 /// mistake is made and not where it is defined.
 template <class>
 inline constexpr bool never = false;
 
-/// Names in a compiler's message the type of the element that reaches the wrong stage.
+/// Shows in a compiler's message the type of the element that reaches the misused stage.
 template <class Element>
 struct reached_by {};
 
-/// Names in a compiler's message the source or stage that lost a guarantee.
+/// Shows in a compiler's message the source or stage that lost a guarantee.
 template <class Part>
 struct lost_by {};
 
@@ -206,7 +206,7 @@ struct first_mistake<M, Rest...> {
 template <class... Rest>
 struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
 
-/// Whether nothing is wrong.
+/// Whether `M` means that nothing is wrong.
 template <class M>
 inline constexpr bool is_right = false;
 template <>

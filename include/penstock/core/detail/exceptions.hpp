@@ -5,5 +5,5 @@
 #error "penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it"
 #endif
 
-/// Included before anything that throws, so that this is the first that a reader sees. It declares nothing.
+/// Include this before anything that throws, so that its #error comes first. It declares nothing.
 namespace penstock::inline v0_1 {}
