@@ -56,7 +56,7 @@ PENSTOCK_INLINE world world::model_parallel(std::uint64_t tensor, std::uint64_t 
 
 namespace detail {
 
-/// Reads numbers of one launcher from the environment.
+/// Reads the numbers of one launcher from the environment.
 struct world_reader {
   const world_lookup& lookup;
 
@@ -83,7 +83,7 @@ struct world_reader {
         .in_stage("world");
   }
 
-  /// A family with a name for each number; null where it has none.
+  /// A launcher family's names for each number; null if it has none.
   struct family {
     const char* launcher;
     const char *rank, *size, *local_rank, *local_size, *node, *nodes;
@@ -111,18 +111,18 @@ struct world_reader {
     return name == nullptr ? std::nullopt : find(name);
   }
 
-  /// A Slurm step; nothing in its batch, extern and interactive steps, whose numbers are at the top of 32
+  /// The current Slurm step; empty in batch, extern and interactive steps, whose numbers are at the top of 32
   /// bits.
   [[nodiscard]] std::optional<world> read_slurm_step() const;
 
-  /// What the environment says of the world, without the job array.
+  /// The world that the launcher gives, without the job array.
   [[nodiscard]] world read_launcher(std::optional<std::uint64_t> wanted) const;
 
   /// This task's ranks among those of all tasks of its job array.
   [[nodiscard]] world among_array_tasks(world task) const;
 
-  /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the
-  /// local rank needs.
+  /// Fills in what the launcher left out: without a local size, assumes one process per machine, or as many
+  /// as the local rank requires.
   static void complete(world& made, std::optional<std::uint64_t> local_rank,
                        std::optional<std::uint64_t> local_size, std::optional<std::uint64_t> node,
                        std::optional<std::uint64_t> nodes) {
@@ -182,7 +182,7 @@ PENSTOCK_INLINE std::optional<world> world_reader::read_slurm_step() const {
 
 PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> wanted) const {
   if (has("RANK")) {
-    // An operator that makes pods numbers them so, and leaves the processes in them to torchrun.
+    // Operators that create pods number the pods this way and leave the processes in them to torchrun.
     const char* each = lookup("PET_NPROC_PER_NODE");
     if (each != nullptr && !has("LOCAL_RANK") && std::string_view(each) != "1") {
       throw error(errc::argument,
@@ -214,8 +214,8 @@ PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> w
     return made;
   };
   if (has("PMIX_RANK")) {
-    // `srun --mpi=pmix` sets both. Under another launcher that was started in a step, say by hand in
-    // `srun --pty bash`, all processes have the step's one SLURM_PROCID.
+    // `srun --mpi=pmix` sets both. Under another launcher started inside a step, say by hand in `srun --pty
+    // bash`, all processes see the step's single SLURM_PROCID.
     const auto step = read_slurm_step();
     if (step && step->rank == *find("PMIX_RANK") && (!wanted || *wanted == step->size)) return *step;
     return without_size("PMIx", "PMIX_RANK", std::nullopt, std::nullopt, std::nullopt);

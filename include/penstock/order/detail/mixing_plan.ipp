@@ -115,7 +115,7 @@ PENSTOCK_INLINE void mixing_plan::counted(const mixing_rule& rule, const mixing_
       done = up_to;
     }
   } else if (rule.what == mixing_rule::kind::repeats) {
-    static_cast<void>(whole_weights(rule.values, false));  // for its sentences
+    static_cast<void>(whole_weights(rule.values, false));  // only to check them
     for (std::size_t k = 0; k < sizes.size(); ++k) counts.push_back(times(rule.values[k], k));
   }
   samples = 0;
@@ -152,7 +152,8 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
     return order_sources(none);
   }
   const bool first = stop == stopping::first_exhausted;
-  // the largest n at which no share is above its size; or the smallest at which none is below
+  // ends_by(n) for first_exhausted: some share is above its size; for all_exhausted: no share is below
+  // its size
   const auto ends_by = [this, first](std::uint64_t n) {
     for (std::size_t k = 0; k < sizes.size(); ++k) {
       const auto share = own.at(k, n);
@@ -161,7 +162,7 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
     }
     return !first;
   };
-  std::uint64_t low = 0, high = most / 2;  // low is within the epoch; by high it has ended
+  std::uint64_t low = 0, high = most / 2;  // the epoch reaches low and has ended by high
   if (!ends_by(high))
     throw mix_error({"with these ", rule.name(), " an epoch would have more than 2^62 samples",
                      (first ? "" : ", for all_exhausted needs the last sample of each source"),
@@ -178,7 +179,7 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
   }
   order_sources(limiting, first);
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    // never beyond: where it is not at an end, a count may be one less than the share and one more
+    // never goes past the end: a source in the middle may get one more or one less than its share
     const std::uint64_t rounds = first ? 1 : (own.at(k, samples).ceil() - 1) / sizes[k] + 1;
     advance.push_back(rounds * sizes[k]);
   }
@@ -196,7 +197,7 @@ PENSTOCK_INLINE unsigned mixing_plan::bits_needed(std::size_t k) const {
   for (std::size_t i = begin; i < own.knots().size(); ++i)
     least = std::min(least, own.values()[i * functions + k]);
   if (least == 0) return needs_end;
-  // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` behind it.
+  // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` after the ramp.
   const std::uint64_t ramp = begin == 0 ? 0 : own.knots()[begin] - own.knots()[begin - 1];
   for (unsigned bits = least_bits; bits <= most_bits; ++bits) {
     const std::uint64_t block = std::uint64_t{1} << bits;
@@ -219,7 +220,7 @@ PENSTOCK_INLINE void mixing_plan::order_sources(std::size_t limiting, bool at_th
   std::stable_sort(by_need.begin(), by_need.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
   order = by_need;
   if (count > 1) {
-    // by_need[0] and [1] are the ends; the limiting one at its own
+    // by_need[0] and [1] go to the ends; the limiting source to the end that it needs
     const bool swapped = (limiting == by_need[0]) == at_the_end;
     std::swap(order[1], order[count - 1]);
     if (swapped) std::swap(order.front(), order.back());

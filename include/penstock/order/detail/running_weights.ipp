@@ -37,7 +37,7 @@ PENSTOCK_INLINE void weight_summing::scale_by(double sum) {
     for (; e < 0; ++e) value /= 2;
     return value;
   };
-  // Multiplying by a power of two loses no digit but those below 1.
+  // Multiplying by a power of two loses no digits except those below 1.
   const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
   first_ = power_of_two((62 - exponent) / 2);
   second_ = power_of_two(62 - exponent - (62 - exponent) / 2);

@@ -82,7 +82,7 @@ PENSTOCK_INLINE weight_integrals::result weight_integrals::at(std::size_t functi
   bool exact = true;
   if (knot + 1 != knots_.size() && values_[here + functions_] != value) {
     const std::uint64_t next = values_[here + functions_], length = knots_[knot + 1] - knots_[knot];
-    // slope x^2 / length = (q + r / length) x, in parts that fit
+    // slope x^2 / length = (q + r / length) x, split so that each part fits
     const auto [q, r] = divide(product(next > value ? next - value : value - next, x), length);
     const auto rest = divide(product(r, x), length);
     exact = rest.remainder == 0;

@@ -59,12 +59,12 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t st
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
   std::uint64_t rest = choose_[stream] % all;
   if (rest == 0) return counts;
-  // Each shard in picks, and picks in another order until there are enough.
+  // Cut each shard into picks, then shuffle the picks and take them until there are enough.
   std::vector<std::uint32_t> picks;
   for (std::size_t i = 0; i < counts.size(); ++i)
     picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
                  static_cast<std::uint32_t>(i));
-  // The last pick of a shard is what remains of it: which one that is must be known after the shuffle.
+  // A shard's last pick may be short, so it must be recognisable after the shuffle.
   std::vector<std::uint32_t> order(picks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
   numpy_generator(shuffle_ && balanced_ ? seed_ + epoch : seed_).shuffle(order.begin(), order.size());
