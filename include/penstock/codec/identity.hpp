@@ -9,13 +9,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// The codec that changes nothing: raw payloads.
+/// The codec for raw payloads: it changes nothing.
 ///
-/// In: any byte element. Out: a blob stays that blob, still unread, so that `batch` can have it read straight
-/// into the slot;
-/// bytes that are there already come out as a `bytes_view` on them, which lives as long as they do.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: none, no allocation. Throws nothing of its own.
-/// Threads: any number at once.
+/// In: any byte element. Out: a blob stays that blob, still unread, so that `batch` can read it straight into
+/// the slot; bytes already in memory become a `bytes_view` on them, valid as long as they are.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: none, no allocation. Throws nothing itself.
+/// Thread-safe.
 ///
 ///     auto raw = webdataset("train-{0000..0127}.tar") | decode<field<"bin", identity>> | batch(64);
 struct identity {

@@ -26,7 +26,7 @@ struct run_options {
 /// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
 /// them changes the sequence. A run without threads has neither workers nor a depth.
 struct run_limits {
-  /// threads that work; the others idle
+  /// threads that work; the others are parked
   std::optional<std::int64_t> workers{};
   /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
   /// sources and in loops without `batch`: chunks of samples in flight

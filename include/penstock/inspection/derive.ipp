@@ -21,7 +21,7 @@ PENSTOCK_INLINE std::string derived_path(const std::string& path, std::string_vi
   return text({path, path.ends_with('/') ? "" : "/", name, ".penstock-values"});
 }
 
-/// An index that is there, or why there is none that could be used.
+/// Loads an existing index, or tells why there is none to use.
 [[nodiscard]] PENSTOCK_INLINE found_index find_index(const wanted_index& wanted,
                                                      const derive_options& options) {
   const auto opened = values_file::open(wanted.path);

@@ -108,7 +108,7 @@ PENSTOCK_INLINE void prover::prepare_epoch(bool first) {
   if (!made_.sampled) {
     plan_.bind(epoch_, 0, n);
     find_source_epochs();
-    // Few positions of many samples are put in order instead.
+    // A few positions of many samples are sorted instead.
     if (plan_.pads || made_.samples <= 256 * (n / source_epochs_ + 1))
       seen_ = bit_set(made_.samples * source_epochs_);
     else
@@ -247,7 +247,7 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   step_sums sums;
   const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
   constexpr std::size_t piece_size = 1024;
-  std::vector<std::uint64_t> piece;  // of the steps that are looked at
+  std::vector<std::uint64_t> piece;  // some of the steps that are checked
   std::vector<position> places(piece_size);
   for (std::uint64_t i = 0; i < looks; ++i) {
     if (i % piece_size == 0) {
@@ -359,7 +359,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
 PENSTOCK_INLINE void prover::count_by_size(topology_proof& found) const {
   const cut& c = plan_.mine;
   const std::uint64_t steps = plan_.steps;
-  // Of steps that come again, each time; the last one of a pass may be a short one.
+  // Repeated steps count each time; the last one of a pass may be short.
   const std::uint64_t in_pass = std::max<std::uint64_t>(1, c.steps()), left = steps % in_pass;
   const auto samples_of = [&](std::uint64_t n) { return std::min(n * c.global, made_.positions); };
   const std::uint64_t pass = samples_of(c.steps());
