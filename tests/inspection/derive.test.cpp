@@ -210,7 +210,7 @@ TEST_CASE("inspection/derive: names and places that cannot be") {
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "", rest_of_seven, dir.path().string()); }),
              contains("must have a name"));
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a/b", rest_of_seven, dir.path().string()); }),
-             contains("'a/b' is no name for a file"));
+             contains("'a/b' is not a file name"));
   CHECK(ps::derive(source, "a/b", rest_of_seven, (dir / "ab").string()).name() == "a/b");
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a", rest_of_seven, (dir / "none/x").string()); }),
              contains("cannot create") && contains("name a file in a folder that may be written"));

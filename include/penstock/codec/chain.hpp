@@ -54,8 +54,8 @@ class chain {
       } else {
         static_assert(std::is_trivially_destructible_v<between_type>,
                       "penstock: chain<A, B, ...>: every codec but the last must give a view or a blob over "
-                      "its scratch, since what owns "
-                      "its bytes is gone before the result is used");
+                      "its scratch, because a value that owns "
+                      "its bytes is destroyed before the result is used");
         return from<I + 1>(between, s);
       }
     }

@@ -135,8 +135,7 @@ class gzip_scratch {
     if (libdeflate_crc32(0, member.data(), member.size()) != little32(packed, at))
       throw error(errc::checksum, "the content does not match the gzip member's checksum").at_offset(at);
     if (static_cast<std::uint32_t>(member.size()) != little32(packed, at + 4))
-      throw error(errc::format,
-                  "the gzip member says that it holds another number of bytes modulo 2^32 than it does")
+      throw error(errc::format, "the gzip member gives a size, modulo 2^32, that is not that of its content")
           .at_offset(at + 4);
     at += 8;
   }

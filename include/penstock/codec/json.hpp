@@ -183,7 +183,7 @@ class json_field_reader {
   /// returns whether it could.
   template <class Take>
   bool value(std::string_view kind, Take&& take) {
-    if (depth_ == 0) throw error(errc::format, "the JSON is no object, so that it has no keys");
+    if (depth_ == 0) throw error(errc::format, "the JSON is not an object, so it has no keys");
     const bool element = in_list_ && depth_ == 2;
     if ((std::exchange(next_, false) || element) && !take()) other(kind);
     return true;
@@ -215,7 +215,7 @@ class json_field_reader {
   }
   [[noreturn]] void other(std::string_view kind) const {
     throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
-                               " at the key '", name_, "', and ", form::wanted, " was asked for"});
+                               " at the key '", name_, "', but ", form::wanted, " was asked for"});
   }
 
   std::string_view name_;
@@ -313,7 +313,7 @@ struct json_field {
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
       if (s.values.size() != list.size())
-        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, and ",
+        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, but ",
                                   list.size(), " were asked for"});
       std::copy(s.values.begin(), s.values.end(), list.begin());
       return list;

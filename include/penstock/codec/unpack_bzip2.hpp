@@ -54,7 +54,7 @@ struct unpack_bzip2 {
       if (result == BZ_DATA_ERROR)
         throw error(errc::checksum, "the bzip2 stream is damaged: its content does not match its checksums");
       if (result == BZ_DATA_ERROR_MAGIC)
-        throw error(errc::format, "the bzip2 stream is damaged, or there is something behind it");
+        throw error(errc::format, "the bzip2 stream is damaged, or there is something after it");
       if (result != BZ_OK && result != BZ_STREAM_END)
         throw error(errc::format, "the bzip2 stream is damaged: error " + std::to_string(result));
       if (done.whole) state_.reset();  // the library cannot restart

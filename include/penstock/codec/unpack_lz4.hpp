@@ -58,7 +58,7 @@ struct unpack_lz4 {
         if (what.ends_with("hecksum_invalid"))
           throw error(errc::checksum, "the content does not match a checksum of the lz4 frame");
         if (what == "ERROR_frameType_unknown")
-          throw error(errc::format, "there is something between or behind the lz4 frames");
+          throw error(errc::format, "there is something between or after the lz4 frames");
         throw error(errc::format, "the lz4 frame is damaged: " + std::string(what));
       }
       whole_ = result == 0;

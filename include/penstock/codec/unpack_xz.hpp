@@ -65,7 +65,7 @@ struct unpack_xz {
           throw error(errc::limit,
                       "the xz stream needs more than 1 GiB of memory; compress it with xz -9 at most");
         case LZMA_FORMAT_ERROR:
-          throw error(errc::format, "there is something between or behind the xz streams");
+          throw error(errc::format, "there is something between or after the xz streams");
         case LZMA_OPTIONS_ERROR:
           throw error(errc::format, "the xz stream uses options that this liblzma does not know");
         default:

@@ -63,7 +63,7 @@ struct unpack_zstd {
           throw error(errc::limit,
                       "the zstd frame needs a window of more than 128 MiB; compress the file without --long");
         case ZSTD_error_prefix_unknown:
-          throw error(errc::format, "there is something between or behind the zstd frames");
+          throw error(errc::format, "there is something between or after the zstd frames");
         default:
           throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(result));
       }

@@ -24,10 +24,9 @@ struct channels_first_policy {};
 /// Stacks a field's values and starts each row at a multiple of `Alignment` bytes: a `strided_view`.
 template <std::size_t Alignment>
 struct pitched_policy {
-  static_assert(
-      Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
-      "penstock: pitched<bytes> needs a power of two, up to 65536: what a device wants rows to begin "
-      "at, such as 256");
+  static_assert(Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
+                "penstock: pitched<bytes> needs a power of two up to 65536: the row alignment that a device "
+                "wants, such as 256");
 };
 
 /// An option of `batch`: all shapes must be equal. This is the default.

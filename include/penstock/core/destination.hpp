@@ -65,10 +65,9 @@ void copy_strided(std::byte* into, const element_strides& into_strides, const st
 ///     };
 template <class T>
 class destination {
-  static_assert(
-      std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
-      "penstock: a destination is of numbers, or of other values that are copied as bytes, and is no "
-      "view of constants");
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "penstock: a destination holds numbers, or other trivially copyable values, and they are "
+                "not const");
 
  public:
   using value_type = T;

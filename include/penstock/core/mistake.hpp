@@ -102,8 +102,8 @@ struct value_after_batch {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: this stage works on samples and stands after batch; move it before batch(n), or write "
-        "map_batch(f) for what works on whole batches");
+        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
+        "map_batch(f) for a function of whole batches");
   }
 };
 struct stage_after_copy {
@@ -111,7 +111,7 @@ struct stage_after_copy {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage stands after pin_and_copy, where batches have left the host; move "
+                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
                   "it before batch(n)");
   }
 };
@@ -120,7 +120,7 @@ struct order_on_forward {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: random access asked of a source that can only be read forward; use "
+                  "penstock: random access to a source that can only be read forward; use "
                   "shuffle_buffer(k), or a source with an index");
   }
 };
@@ -129,8 +129,8 @@ struct order_after_decider {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage needs to know how many samples there are, and after filter or "
-                  "unbatch nobody knows, nor behind batch over a forward source; move it before");
+                  "penstock: this stage needs to know how many samples there are, which is unknown after "
+                  "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
 struct order_after_cursor {
@@ -138,7 +138,7 @@ struct order_after_cursor {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
+                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
   }
 };
@@ -148,8 +148,8 @@ struct order_after_uneven_steps {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: this stage counts batches and stands after batch_by, where each epoch has as many "
-        "as its order makes; write take, skip and repeat before it, and leave steps(n) out");
+        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
+        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument {
@@ -157,8 +157,8 @@ struct wrong_argument {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it, which "
-                  "is that of reached_by<...> beside this line");
+                  "penstock: this stage's function cannot be called with the element that reaches it; see "
+                  "reached_by<...> beside this line for its type");
   }
 };
 struct lost_by_a_stage {
@@ -167,7 +167,7 @@ struct lost_by_a_stage {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
-                  "remove it or the require");
+                  "remove that stage or the require");
   }
 };
 struct lost_by_decider {

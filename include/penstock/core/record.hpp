@@ -114,9 +114,8 @@ class record {
       detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
 
  public:
-  static_assert(
-      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-      "a record needs a different name for each field; as it stands the last of equal names counts");
+  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+                "a record needs a different name for each field; with equal names the last one would win");
 
   using is_record = void;
   static constexpr std::size_t size = sizeof...(Fields);

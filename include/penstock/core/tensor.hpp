@@ -189,12 +189,12 @@ class tensor_view {
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
     using lengths = std::extents<Index, Lengths...>;
-    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "another number of lengths");
+    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
     std::array<Index, lengths::rank()> given{};
     for (std::size_t i = 0; i < lengths::rank(); ++i) {
       given[i] = static_cast<Index>(shape_[i]);
       if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
-        detail::refuse_mdspan(shape_, "other lengths");
+        detail::refuse_mdspan(shape_, "different extents");
     }
     return std::mdspan<U, lengths>(data_, lengths(given));
   }

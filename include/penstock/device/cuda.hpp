@@ -37,11 +37,11 @@ namespace detail {
     case cudaErrorInsufficientDriver:
       return "install a driver, or one that is not older than the toolkit of this build";
     case cudaErrorDevicesUnavailable:
-      return "another process may hold the device for itself alone";
+      return "another process may have exclusive use of the device";
     case cudaErrorInvalidResourceHandle:
-      return "a stream must be of the device that cuda{.device = ...} names, and live as long as the run";
+      return "a stream must belong to the device that cuda{.device = ...} names, and live as long as the run";
     default:
-      return "after a kernel has failed every later call says so, and compute-sanitizer finds the kernel";
+      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
   }
 }
 

@@ -75,7 +75,7 @@ struct derive_stage {
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       } else {
         static_assert(has_keys<Reader>,
-                      "penstock: derive's function wants the key, and samples of this source have none");
+                      "penstock: derive's function needs the key, but samples of this source have none");
         const std::string key = key_of(*reader, c.at);
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       }
@@ -190,15 +190,15 @@ template <class Source, class... Stages, class F>
                           const std::string& path, const derive_options& options = {}) {
   static_assert(
       indexed_source<Source>,
-      "penstock: derive numbers the samples of a source with an index, and this one can only be read "
+      "penstock: derive numbers the samples of a source with an index, but this one can only be read "
       "forward");
   static_assert(
       !renumbering_source<Source>,
-      "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
-      "that were joined, have other numbers in other epochs; derive from each source");
+      "penstock: derive numbers the samples of a source, but those of mix, or of joined sources with "
+      "orders, are numbered differently in each epoch; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),
-                "penstock: derive wants the samples as the source has them; leave out orders, filters, batch "
-                "and what follows it");
+                "penstock: derive needs the samples as the source has them; leave out orders, filters, batch "
+                "and everything after it");
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
   if constexpr (has_keys<reader>)

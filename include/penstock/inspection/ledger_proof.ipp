@@ -49,8 +49,8 @@ class ledger_prover {
     for (const auto& [at, one] : first)
       if (one->substitute && one->substitute->source)
         if (bad_.contains({at.first, *one->substitute->source}))
-          violation(*one, {"what stands in for it, at position ", one->substitute->index,
-                           ", is a bad sample itself"});
+          violation(*one,
+                    {"its replacement, at position ", one->substitute->index, ", is a bad sample itself"});
     return std::move(made_);
   }
 
@@ -74,15 +74,15 @@ class ledger_prover {
     add(made_.by_shard[last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample->index)], one);
     if (one.code != "shape") bad_.insert({one.epoch, sample->index});
     if (!delivered(one.epoch, one.index))
-      violation(one, {"it is in no step of this plan, and cannot have been delivered"});
+      violation(one, {"it is in no step of this plan, so it cannot have been delivered"});
     if (!one.substitute) return;
     const bad_entry::substitute_place& other = *one.substitute;
-    if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
+    if (!sample_of(one, other.index, other.source, other.key, "its replacement")) return;
     if (delivered(one.epoch, other.index)) ++made_.extra;
     if (!drawn(one))
       violation(one, {"position ", other.index,
-                      " is none of those that could stand in for it; is the plan's "
-                      "seed another?"});
+                      " is none of those that could replace it; does the plan "
+                      "have another seed?"});
   }
 
   /// The sample at a position; empty, with a violation, if the position does not belong to this plan.
@@ -151,8 +151,8 @@ PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_namin
     return text({c.skipped, " skipped, ", c.replaced, " replaced"});
   };
   std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
-                             " samples that stood in were had in their own place too"});
-  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample once more"});
+                             " replacements were also delivered in their own place"});
+  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample again"});
   report += '\n';
   for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});
   for (const auto& [number, c] : p.by_shard)

@@ -295,7 +295,7 @@ class any_loader {
   /// The functions of the plan; throws if the loader is empty.
   [[nodiscard]] const table& functions() const {
     if (self_ == nullptr) [[unlikely]]
-      throw error(errc::argument, "any_loader: it is empty; assign one that was made of a plan");
+      throw error(errc::argument, "any_loader: it is empty; assign one that was made from a plan");
     return *functions_;
   }
   void fetch() {

@@ -38,7 +38,7 @@
 #include <vector>
 
 #if !defined(ASIO_HAS_CO_AWAIT)
-#error "penstock: this Asio overlooks coroutines; define ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1"
+#error "penstock: this Asio does not detect coroutines; define ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1"
 #endif
 
 namespace penstock::inline v0_1 {
@@ -134,7 +134,8 @@ class asio_waiter {
     if (before_) return *before_;
     if (busy_)
       throw error(errc::argument,
-                  "state() while a batch is awaited; ask when it has come, or await it with a cancellation "
+                  "state() while a batch is awaited; call it once the batch is there, or await it with a "
+                  "cancellation "
                   "slot");
     return run_.state();
   }

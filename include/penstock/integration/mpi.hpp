@@ -53,7 +53,7 @@ inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
 
 /// Waits until every process has reached this call; `what` completes the message `processes to <what>`.
 inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
-                    std::string_view what = "come to a barrier") {
+                    std::string_view what = "reach a barrier") {
   const detail::peers all(comm);
   auto nothing = std::make_unique<char>();
   MPI_Request request = MPI_REQUEST_NULL;
@@ -71,9 +71,9 @@ inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patien
   detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
   const detail::peers local(near);
   const auto first =
-      local.gather({static_cast<std::uint64_t>(all.rank)}, deadline, "tell their ranks").front();
+      local.gather({static_cast<std::uint64_t>(all.rank)}, deadline, "report their ranks").front();
   MPI_Comm_free(&near);
-  auto firsts = all.gather({first}, deadline, "tell their machines");
+  auto firsts = all.gather({first}, deadline, "report their machines");
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
   world here;
@@ -105,11 +105,11 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
   const detail::peers all(comm);
   const auto none = static_cast<std::uint64_t>(all.size);
   const std::uint64_t failed =
-      all.least(failure ? static_cast<std::uint64_t>(all.rank) : none, deadline, "say whether they go on");
+      all.least(failure ? static_cast<std::uint64_t>(all.rank) : none, deadline, "say whether they continue");
   if (failed == none) return;
   const int who = static_cast<int>(failed);
   const std::string words = all.broadcast(who, who == all.rank ? detail::words_of(failure) : std::string(),
-                                          deadline, "hear why one stops");
+                                          deadline, "learn why one stops");
   if (failure) std::rethrow_exception(failure);
   detail::throw_words(who, words);
 }
@@ -165,7 +165,7 @@ auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = pa
       words = "-" + detail::words_of(failure);
     }
   }
-  words = all.broadcast(0, std::move(words), deadline, "wait for what process 0 finds");
+  words = all.broadcast(0, std::move(words), deadline, "get the result of process 0");
   if (failure) std::rethrow_exception(failure);
   if (words[0] == '-') detail::throw_words(0, words.substr(1));
   return made ? std::move(*made) : detail::unpack<result>(words.substr(1));
@@ -215,20 +215,20 @@ struct claims {
       if (at(i, replica) >= copies || copies > count() || ranks > count() || ranks * copies != count()) {
         return text({"process ", i, " says that the world has ", ranks, " ranks",
                      copies == 1 ? std::string() : text({" of ", copies, " replicas"}),
-                     ", and the communicator has ", count(),
+                     ", but the communicator has ", count(),
                      " processes; start them all with one launcher, or use mpi::world_of"});
       }
     }
     if (const split s = differ_in({size, replicas}); !s.others.empty()) {
       return text({list_of(s.others), " have ", at(s.others[0], replicas), " replicas of a rank, process ",
-                   s.usual, " has ", at(s.usual, replicas), "; give all the same sizes of groups"});
+                   s.usual, " has ", at(s.usual, replicas), "; give all of them the same group size"});
     }
     for (std::size_t i = 0; i < count(); ++i) {
       const auto [place, fresh] = seen.emplace(std::pair(at(i, rank), at(i, replica)), i);
       if (!fresh) {
         return text({list_of({place->second, i}), " both say that they are rank ", at(i, rank),
                      at(i, replicas) == 1 ? std::string() : text({", replica ", at(i, replica)}), " of ",
-                     at(i, size), "; each needs a number of its own"});
+                     at(i, size), "; give each its own rank"});
       }
     }
     return {};
@@ -257,14 +257,14 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
                  "; look for old copies, or let one process list it (mpi::on_first_rank)"}));
   }
   if (const auto s = said.differ_in({claims::sequence}); !s.others.empty()) {
-    refuse(text({list_of(s.others), " of ", all.size, " go through the data in another order than process ",
-                 s.usual,
-                 ": seeds, order stages, deciders, tail or global batch differ; give all the same plan"}));
+    refuse(text(
+        {list_of(s.others), " of ", all.size, " read the data in another order than process ", s.usual,
+         ": seeds, order stages, deciders, tail or global batch differ; give all of them the same plan"}));
   }
   if (const auto s = said.differ_in({claims::epoch, claims::step}); !s.others.empty()) {
     const std::size_t one = s.others[0];
     refuse(
-        text({list_of(s.others), " of ", all.size, " are elsewhere than process ", s.usual,
+        text({list_of(s.others), " of ", all.size, " are not at the same step as process ", s.usual,
               ", which is at step ", said.at(s.usual, claims::step), " of epoch ",
               said.at(s.usual, claims::epoch), ": process ", one, " is at step ", said.at(one, claims::step),
               " of epoch ", said.at(one, claims::epoch), "; open all of them from one state"}));

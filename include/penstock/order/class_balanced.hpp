@@ -77,7 +77,7 @@ struct class_balanced_stage {
   static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(!std::is_floating_point_v<typename Values::value_type>,
-                "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");
+                "penstock: class_balanced needs whole numbers or texts; derive an index of those");
 
   [[nodiscard]] class_balanced_order make(const order_input& in) const {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);

@@ -76,7 +76,7 @@ class repeat_order {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
       throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
-                                   "; write repeat(k) where epochs are wanted"})
+                                   "; write repeat(k) if you need epochs"})
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {

@@ -176,9 +176,10 @@ struct subset_fn {
   template <sample_values Values, class Predicate>
   [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
     constexpr bool fits = std::predicate<const Predicate&, typename Values::value_type>;
-    static_assert(fits,
-                  "penstock: subset's predicate must be callable with one of the values when const, and say "
-                  "true or false; numbers are compared with numbers and texts with texts");
+    static_assert(
+        fits,
+        "penstock: subset's predicate must be callable with one of the values when const, and return "
+        "true or false; numbers are compared with numbers and texts with texts");
     if constexpr (fits) {
       std::string says = "a function";
       if constexpr (requires { keep.describe(); }) says = keep.describe();

@@ -79,7 +79,7 @@ struct world_reader {
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
     throw error(errc::argument,
-                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
+                {"the environment has ", because, " without ", name, "; set both or write shard(rank, size)"})
         .in_stage("world");
   }
 
@@ -92,7 +92,7 @@ struct world_reader {
   [[nodiscard]] std::uint64_t need_size(std::optional<std::uint64_t> wanted, const char* name) const {
     if (wanted) return *wanted;
     throw error(errc::argument, {"the environment has ", name,
-                                 " and no size of the world; set PENSTOCK_WORLD_SIZE or say "
+                                 " but no size of the world; set PENSTOCK_WORLD_SIZE or write "
                                  "from_environment({.size = n}) or shard(rank, size)"})
         .in_stage("world");
   }
@@ -230,8 +230,8 @@ PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> w
   if (const auto size = find("WORLD_SIZE"); size && *size > 1) static_cast<void>(need("RANK", "WORLD_SIZE"));
   if (wanted && *wanted != 1) {
     throw error(errc::argument, {"a world of ", *wanted,
-                                 " was asked for, and nothing in the environment says which rank of it "
-                                 "this is; start it with a launcher or say shard(rank, size)"})
+                                 " was asked for, but nothing in the environment says which rank of it "
+                                 "this is; start it with a launcher or write shard(rank, size)"})
         .in_stage("world");
   }
   return {};
@@ -247,7 +247,7 @@ PENSTOCK_INLINE world world_reader::among_array_tasks(world task) const {
   if (by == 0 || id < first || id > last || (id - first) % by != 0 || (last - first) / by + 1 != count) {
     throw error(errc::argument,
                 {"the ", count, " tasks of this job array, from ", first, " to ", last, " by ", by,
-                 ", are no range, so that task ", id, " has no rank; submit it with --array=0-N"})
+                 ", are not a contiguous range, so task ", id, " has no rank; submit it with --array=0-N"})
         .in_stage("world");
   }
   task.rank += (id - first) / by * task.size;
@@ -262,7 +262,7 @@ PENSTOCK_INLINE world world_of(const world_lookup& lookup, const world_options& 
   world made = environment.read_launcher(options.slurm_array ? std::nullopt : wanted);
   if (options.slurm_array) made = environment.among_array_tasks(made);
   if (wanted && made.size != *wanted) {
-    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, and ",
+    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, but ",
                                  options.size ? "the program" : "PENSTOCK_WORLD_SIZE", " says ", *wanted})
         .in_stage("world");
   }

@@ -69,7 +69,8 @@ PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
   if (frame.known) frame.content = little(8);
   if ((flags & 1) != 0) {
     if (const std::uint64_t dictionary = little(4); dictionary != 0)
-      throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
+      throw error(errc::format,
+                  {"the lz4 frame needs dictionary ", dictionary, ", but dictionaries are not supported"})
           .at_offset(start);
   }
   skip(1);  // the header checksum, which the library verifies

@@ -147,7 +147,7 @@ PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not supported"}).at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {

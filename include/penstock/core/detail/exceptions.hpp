@@ -2,7 +2,7 @@
 #pragma once
 
 #if !defined(__cpp_exceptions)
-#error "penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it"
+#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
 #endif
 
 /// Include this before anything that throws, so that its #error comes first. It declares nothing.

@@ -50,16 +50,17 @@ struct peers {
     MPI_Finalized(&ended);
     if (begun == 0 || ended != 0) {
       throw error(errc::argument,
-                  "MPI is not running here: MPI_Init_thread comes before what asks it, MPI_Finalize after");
+                  "MPI is not running here: call this after MPI_Init_thread and before MPI_Finalize");
     }
     if (of == MPI_COMM_NULL) throw error(errc::argument, "this process is not in the communicator");
     int level = 0, first_thread = 0;
     MPI_Query_thread(&level);
     MPI_Is_thread_main(&first_thread);
     if (level < MPI_THREAD_SERIALIZED && first_thread == 0) {
-      throw error(errc::argument,
-                  "MPI was initialised for calls of one thread, and this is another; call it from the thread "
-                  "that called MPI_Init_thread");
+      throw error(
+          errc::argument,
+          "MPI was initialised for calls from one thread, and this is another; call it from the thread "
+          "that called MPI_Init_thread");
     }
     check(MPI_Comm_rank(comm, &rank));
     check(MPI_Comm_size(comm, &size));
@@ -80,7 +81,7 @@ struct peers {
         (void)kept.release();  // the operation cannot be cancelled, and may still write there
         throw error(errc::stopped,
                     {"process ", rank, " waited ", deadline.count(), " ms for all ", size, " processes to ",
-                     what, "; one of them has ended or does something else: end the job"});
+                     what, "; one of them has ended or is doing something else: end the job"});
       }
       // If there are more processes than processors, a waiting process must let the others run.
       if (waited < std::chrono::microseconds(200))
