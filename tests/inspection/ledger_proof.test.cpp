@@ -94,8 +94,7 @@ TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
     CHECK(ps::prove_ledger(bad_samples_test::broken_source() | order | ps::seed(99) | ps::global_batch(7),
                            entries)
               .holds());
-    CHECK_THAT(to_string(ps::prove_ledger(plan, entries)),
-               penstock_test::contains("is the plan's seed another?"));
+    CHECK_THAT(to_string(ps::prove_ledger(plan, entries)), penstock_test::contains("have another seed?"));
   }
   CHECK(ps::prove_ledger(plan, {}).holds());
 }

@@ -286,7 +286,7 @@ TEST_CASE("inspection/prove: what is wrong is found") {
   };
   broken(source | wrong_stage<0>() | ps::global_batch(64), "sample 4 is at position 5 and at an earlier one");
   broken(source | wrong_stage<1>() | ps::global_batch(64), "position 5 gives sample 103 of 100");
-  broken(source | wrong_stage<2>() | ps::global_batch(64), "says that it stands elsewhere");
+  broken(source | wrong_stage<2>() | ps::global_batch(64), "whose inverse is another position");
   const ps::proof again = ps::prove(source | ps::global_batch(64) | ps::repeat(2), many);
   CHECK(again.holds());
 

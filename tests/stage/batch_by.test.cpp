@@ -270,9 +270,9 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
   CHECK(got(source | ps::shuffle(6) | by_list) == expected);
   CHECK(by_list.describe() == "batch_by(a list of 120, limit 70, tail keep)");
   CHECK_THAT(error_of([&] { (void)(ps::generated(121, itself) | by_list).open(); }),
-             contains("a list of 120 has 120 values, and the dataset has 121 samples"));
+             contains("a list of 120 has 120 values, but the dataset has 121 samples"));
   CHECK_THAT(error_of([&] { (void)(ps::from(first_ints(120)) | ps::batch_by(index, 70)).open(); }),
-             contains("the dataset is not the one that index 'length' was made of"));
+             contains("this is not the dataset from which index 'length' was made"));
 }
 
 TEST_CASE("stage/batch_by: goes with what stands behind batch") {
