@@ -147,9 +147,9 @@ TEST_CASE("codec/json_field: a value that is not there or of another kind is an 
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains(part));
   };
-  check(failure<int>("[1]"), "no object");
-  check(failure<int>("1"), "no object");
-  check(failure<int>("null"), "no object");
+  check(failure<int>("[1]"), "not an object");
+  check(failure<int>("1"), "not an object");
+  check(failure<int>("null"), "not an object");
   check(failure<int>(R"({"x": null})"), "null at the key 'x', but a whole number was asked for");
   check(failure<int>(R"({"x": "1"})"), "a text at the key 'x', but a whole number");
   check(failure<int>(R"({"x": 1.5})"), "a real number at the key 'x', but a whole number");
