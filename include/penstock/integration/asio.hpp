@@ -135,8 +135,7 @@ class asio_waiter {
     if (busy_)
       throw error(errc::argument,
                   "state() while a batch is awaited; call it once the batch is there, or await it with a "
-                  "cancellation "
-                  "slot");
+                  "cancellation slot");
     return run_.state();
   }
 
