@@ -7,7 +7,9 @@ namespace penstock::inline v0_1 {
 ///
 ///   keep        uses the file `<shard>.penstock-index` where it is there and belongs to the shard; else
 ///               builds the index and keeps it in that file, or in memory where the folder may not be written
-///   transient   the same, but writes no file
+///   cache       as `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
+///               `~/.cache/penstock`, and not beside the shard. Its name holds a hash of the shard's path
+///   transient   as `keep`, but writes no file
 ///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
 ///               an error that names both files
 ///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
@@ -19,6 +21,6 @@ namespace penstock::inline v0_1 {
 /// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is read by
 /// `energon`, but for its offsets: they are in an SQLite database, and repeat what the `.idx` says.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { keep, transient, require, dali, energon };
+enum class index_policy { keep, transient, require, dali, energon, cache };
 
 }  // namespace penstock::inline v0_1

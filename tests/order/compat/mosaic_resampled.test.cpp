@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -168,8 +167,6 @@ TEST_CASE("order/mosaic_resampled: describes itself") {
 }
 
 TEST_CASE("order/mosaic_resampled: epochs are those of Streaming's own code") {
-  const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
-  const std::string python = named == nullptr || *named == '\0' ? "python3" : named;
   const penstock_test::temp_dir dir;
   // The package needs PyTorch; the functions that sample and order need numpy, and are run as they stand
   // there.
@@ -235,15 +232,12 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
     print(-2, file=out)
 )py";
   std::ofstream(dir / "epochs.py") << epochs_in_python;
-  const std::string program = python + " " + (dir / "epochs.py").string() + " ";
   std::ofstream(dir / "nothing").close();
-  if (penstock_test::run_program(program + (dir / "nothing").string() + " " + (dir / "out").string())
-          .status != 0) {
-    WARN("not compared with MosaicML Streaming: " << python
-                                                  << " has no mosaicml-streaming and numpy; "
-                                                     "PENSTOCK_TEST_PYTHON names another Python");
-    return;
-  }
+  const std::string probe =
+      (dir / "epochs.py").string() + " " + (dir / "nothing").string() + " " + (dir / "out").string();
+  const std::string python = penstock_test::python_for(probe);
+  if (!penstock_test::have_program("MosaicML Streaming and numpy", python + " " + probe)) return;
+  const std::string program = python + " " + (dir / "epochs.py").string() + " ";
   struct one_case {
     ps::mosaic_options o;
     ps::mosaic_sampling sampling;
