@@ -21,7 +21,7 @@ namespace penstock::inline v0_1 {
 ///     auto raw = webdataset("train-{0000..0127}.tar") | decode<field<"bin", identity>> | batch(64);
 struct identity {
   static constexpr std::string_view codec_name = "identity";
-  /// `decode` passes on what is decoded already.
+  /// `decode` passes values through that are already decoded.
   static constexpr bool passes_values = true;
 
   template <byte_element Bytes>
