@@ -223,7 +223,7 @@ TEST_CASE("order/mosaic: arguments that cannot be are errors that say what to wr
                     .shuffle = true,
                     .shuffle_algo = ps::mosaic_algorithm::py1br,
                     .shuffle_block_size = 1}),
-             contains("py1br has no blocks of shuffle_block_size 1"));
+             contains("py1br cannot use a shuffle_block_size of 1"));
   CHECK_THAT(wrong({.num_canonical_nodes = 8, .ranks_per_node = 1, .shuffle = true}, 5), contains("py1e"));
   CHECK_THAT(wrong({.num_canonical_nodes = 2, .physical_nodes = 16, .ranks_per_node = 1}, 5),
              contains("too few"));

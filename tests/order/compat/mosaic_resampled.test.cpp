@@ -156,7 +156,7 @@ TEST_CASE("order/mosaic_resampled: what cannot be is an error that says what to 
   CHECK_THAT(wrong({.streams = {{.shards = 1}, {.shards = 1, .choose = 3}}}, {5, 0}),
              contains("stream 1 has no samples"));
   CHECK_THAT(wrong({.epoch_size = std::uint64_t{1} << 40}), contains("at most 2^32"));
-  CHECK_THAT(wrong({.streams = {{.shards = 2, .repeat = 1e15}}}), contains("beyond 2^53"));
+  CHECK_THAT(wrong({.streams = {{.shards = 2, .repeat = 1e15}}}), contains("more than 2^53"));
 }
 
 TEST_CASE("order/mosaic_resampled: describes itself") {
