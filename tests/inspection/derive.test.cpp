@@ -193,7 +193,7 @@ TEST_CASE("inspection/derive: another state of the dataset, damage and other fil
              contains("has values of std::int64_t and not of double"));
   std::ofstream(path, std::ios::binary | std::ios::trunc) << "my thesis";
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "rest", rest_of_seven, path); }),
-             contains("this is no derived index"));
+             contains("this is not a derived index"));
   CHECK(read(path) == "my thesis");
   std::string newer = good;
   newer[8] = 9;
@@ -213,7 +213,7 @@ TEST_CASE("inspection/derive: names and places that cannot be") {
              contains("'a/b' is no name for a file"));
   CHECK(ps::derive(source, "a/b", rest_of_seven, (dir / "ab").string()).name() == "a/b");
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a", rest_of_seven, (dir / "none/x").string()); }),
-             contains("cannot create") && contains("name a file in a folder that may be written"));
+             contains("cannot create") && contains("name a file in a writable folder"));
 }
 
 TEST_CASE("inspection/derive: what a function throws comes through, and nothing is left") {

@@ -117,7 +117,7 @@ TEST_CASE("source/concat: data and orders are in its fingerprints") {
 
 TEST_CASE("source/concat: what is wrong is a sentence") {
   CHECK_THROWS_WITH(ps::concat(numbered(5, 1) | ps::repeat(), numbered(5, 2)),
-                    penstock_test::contains("source 0 of concat has no end"));
+                    penstock_test::contains("source 0 of concat is endless"));
   const auto broken = ps::map([](std::uint64_t x) {
     if (x == 2'000'003) throw ps::error(ps::errc::format, "the sample is broken");
     return x;

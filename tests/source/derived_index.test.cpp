@@ -145,7 +145,7 @@ TEST_CASE("source/derived_index: each fault has its sentence") {
              contains("cannot open the derived index") && contains("derive(...) makes it"));
   CHECK_THAT(refusal<double>(dir.path().string()), contains("is not a regular file"));
   replace(path, "PK\3\4, and so on");
-  CHECK_THAT(refusal<double>(path), contains("this is no derived index") && contains("offset 0"));
+  CHECK_THAT(refusal<double>(path), contains("this is not a derived index") && contains("offset 0"));
   write(path, detail::value_kind::text, 5, "t", {1, 0}, {"dog", "cat"});
   const std::string whole = read(path);
   CHECK_THAT(refusal<double>(path),

@@ -180,7 +180,7 @@ TEST_CASE("source/from: a range that can be read once says so when it is read ag
   CHECK(from_test::drained<type>(reader) == std::vector<int>{3, 1, 4, 1, 5});
   const auto error = codec_test::caught([&] { reader.rewind(1); });
   CHECK(error.code == ps::errc::state);
-  CHECK_THAT(error.line, contains("read once only"));
+  CHECK_THAT(error.line, contains("read only once"));
   auto other = source.connect();
   int i = 0;
   CHECK(codec_test::caught([&] { static_cast<void>(other.next(i)); }).code == ps::errc::state);

@@ -231,7 +231,7 @@ TEST_CASE("source/lines: a compressed file is an error that says how to read it"
                             contains("lines(mapped_file(unpacked<unpack_gzip>(...)))"));
   CHECK_THAT(refused("\x28\xb5\x2f\xfd").line, contains("unpack_zstd"));
   CHECK_THAT(refused("BZh91AY&SY").line, contains("unpack_bzip2"));
-  CHECK_THAT(refused("LZIP\1").line, contains("lzip, which nothing here unpacks"));
+  CHECK_THAT(refused("LZIP\1").line, contains("lzip, for which there is no unpacker"));
   for (const std::string_view text : {"BZhang wrote ", "LZIP is a program ", "BZh"}) {
     const auto source = ps::lines(written(dir / "y.txt", std::string(text) + "and\nmore\n"));
     CHECK(all_of(source) == std::vector<std::string>{std::string(text) + "and", "more"});

@@ -176,22 +176,22 @@ TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
   };
   check(one({.method = 8}), "with numpy.savez instead of numpy.savez_compressed");
   check(one({.flags = 1}), "without a password");
-  check(one({.local_name = "b.npy"}), "says of 'a.npy' is not so at byte 0");
-  check(one({.local_name = "longer.npy"}), "is not so at byte 0");
-  check(one({.more = 1}), "is not so at byte 0");
-  check(one({.wide = true, .more = std::uint64_t{1} << 62}), "is not so at byte 0");
+  check(one({.local_name = "b.npy"}), "entry for 'a.npy' does not match byte 0");
+  check(one({.local_name = "longer.npy"}), "does not match byte 0");
+  check(one({.more = 1}), "does not match byte 0");
+  check(one({.wide = true, .more = std::uint64_t{1} << 62}), "does not match byte 0");
   check(one({.extra = std::string("\x01\x00\xff\x00", 4)}), "is damaged here");
   check(one({.bytes = array<std::int32_t>(ps::extents(4))}), "i4', but 'f4' was asked for");
   check(one({.bytes = good.substr(0, good.size() - 1)}), "copy the file again if it was cut, at byte 128 of");
   check(one({.bytes = "text"}), "is not an npy file");
-  check(zip_writer().add("a.npy", good).add("a.npy", good).text(), "is there twice");
+  check(zip_writer().add("a.npy", good).add("a.npy", good).text(), "appears twice");
   zip_writer behind;
   behind.prefix = "#!/bin/sh\n";
-  check(behind.add("a.npy", good).text(), "not in front of its end record");
+  check(behind.add("a.npy", good).text(), "not just before its end record");
   behind.wide_end = true;
-  check(behind.text(), "64-bit end record is not where it is said to be");
-  check("", "no zip archive, or one that was cut");
-  check(good, "no zip archive, or one that was cut");
+  check(behind.text(), "64-bit end record is not where its locator says");
+  check("", "not a zip archive, or it was cut");
+  check(good, "not a zip archive, or it was cut");
 
   // Numbers of the end record.
   const std::string text = one({});
@@ -202,16 +202,16 @@ TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
   };
   check(changed(4, 1, 2), "one of several parts");
   check(changed(10, 2, 2), "2 entries take");
-  check(changed(10, 0, 2), "bytes more than its entries take");
-  check(changed(12, 0xffffffff, 4), "not in front of its end record");
-  check(changed(16, 0xffffffff, 4), "not in front of its end record");
-  check(changed(20, 1, 2), "the record that ends one is not there");
+  check(changed(10, 0, 2), "more bytes than its entries take");
+  check(changed(12, 0xffffffff, 4), "not just before its end record");
+  check(changed(16, 0xffffffff, 4), "not just before its end record");
+  check(changed(20, 1, 2), "it has no end record");
 
   // a directory with nothing in front of it
   const std::size_t begin = text.find("PK\1\2");
   std::string bare = text.substr(begin);
   bare.replace(bare.size() - 6, 4, zip_writer::little(0, 4));
-  check(bare, "no room in front of it");
+  check(bare, "no room for a member before it");
 }
 
 TEST_CASE("source/npz_rows: an error of the storage keeps its place in the file") {

@@ -153,9 +153,12 @@ TEST_CASE(
   CHECK_THAT(writer_problem([&] { out.write("a", {{"x/y", "x"}}); }), contains("would not be read back"));
   CHECK_THAT(writer_problem([&] { out.write("/a", {{"txt", "x"}}); }), contains("absolute"));
   CHECK_THAT(writer_problem([&] { out.write(std::string("a\0b", 3), {{"txt", "x"}}); }), contains("NUL"));
-  CHECK_THAT(writer_problem([&] { out.write("__meta__/a", {{"txt", "x"}}); }), contains("passed over"));
+  CHECK_THAT(writer_problem([&] { out.write("__meta__/a", {{"txt", "x"}}); }), contains("skipped"));
   CHECK_THAT(writer_problem([&] { out.write("a", {{"JPG", "x"}}); }), contains("upper-case"));
-  CHECK_THAT(writer_problem([&] { out.write("a", {{"txt", "x"}, {"txt", "y"}}); }), contains("stands twice"));
+  CHECK_THAT(writer_problem([&] {
+               out.write("a", {{"txt", "x"}, {"txt", "y"}});
+             }),
+             contains("is given twice"));
   CHECK_THAT(writer_problem([&] { out.write("a", {}); }), contains("at least one member"));
   CHECK(bytes.empty());
   out.write("a", {{"txt", "x"}});

@@ -247,7 +247,7 @@ TEST_CASE("source/webdataset_stream: packed shards without an unpacker say what 
   CHECK_THAT(problem(std::string("\xfd\x37zXZ\0", 6)).what(), penstock_test::contains("link penstock::xz"));
   CHECK((problem("\x1f\x9d").code() == errc::format));
   CHECK_THAT(problem("\x1f\x9d").what(),
-             penstock_test::contains("compress (.Z), which nothing here unpacks"));
+             penstock_test::contains("compress (.Z), for which there is no unpacker"));
   raw_tar().member("BZh.txt", "1").end().save(path);
   CHECK(forward_listing(webdataset_stream(path)) == lines_type{"BZh: txt=1"});
 }
