@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: decode<Codec> on a record with several fields
+// expect: decode<Codec> on a record with several fields of bytes; say which
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/core/record.hpp>

@@ -11,10 +11,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -24,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using penstock::index_policy;
 using penstock::webdataset;
+using penstock::webdataset_options;
 
 std::string slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -43,6 +47,30 @@ std::string first_text(const penstock::webdataset<penstock::file>& data) {
   reader.evaluate({0, 0}, worker,
                   [&](const auto& s) { text = std::string(penstock::text_of(s.member(0).finish())); });
   return text;
+}
+
+/// A variable of the environment, as it was again at the end.
+class variable {
+ public:
+  variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+  ~variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> all;
+  if (!fs::exists(folder)) return all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) all.push_back(entry.path());
+  return all;
 }
 
 }  // namespace
@@ -70,6 +98,71 @@ TEST_CASE("source/index_policy: transient writes nothing") {
   two_samples(dir / "s.tar");
   CHECK(first_text(webdataset(dir / "s.tar", {.index = index_policy::transient})) == "one");
   CHECK_FALSE(fs::exists(dir / "s.tar.penstock-index"));
+}
+
+TEST_CASE("source/index_policy: cache keeps the index in the user's cache folder") {
+  const penstock_test::temp_dir dir;
+  const fs::path data = dir / "data", cache = dir / "cache" / "of mine";
+  fs::create_directories(data);
+  two_samples(data / "s.tar");
+  const variable home("XDG_CACHE_HOME", cache.c_str());
+  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "one");
+  CHECK(files_below(data) == std::vector<fs::path>{data / "s.tar"});
+  const std::vector<fs::path> kept = files_below(cache);
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].parent_path() == cache / "penstock" / "indexes");
+  CHECK((fs::status(cache).permissions() & fs::perms::others_all) == fs::perms::none);
+
+  const auto written = fs::last_write_time(kept[0]);
+  const fs::path link = dir / "link.tar";
+  fs::create_symlink(data / "s.tar", link);
+  CHECK(first_text(webdataset(link, {.index = index_policy::cache})) == "one");
+  CHECK(files_below(cache) == kept);  // one path, one index, also by another name
+  CHECK(fs::last_write_time(kept[0]) == written);
+
+  // Another state of the shard, and a damaged index, are noticed there too.
+  penstock_test::raw_tar().member("c.txt", "new").end().save((data / "s.tar").string());
+  fs::last_write_time(data / "s.tar", fs::last_write_time(data / "s.tar") + std::chrono::seconds(5));
+  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "new");
+  const std::string good = slurp(kept[0]);
+  spill(kept[0], good.substr(0, 140));
+  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "new");
+  CHECK(slurp(kept[0]) == good);
+  const webdataset planned(data / "s.tar", {.index = index_policy::cache});
+  spill(kept[0], good.substr(0, 140) + std::string(good.size() - 140, '\0'));
+  CHECK(first_text(planned) == "new");
+  CHECK(slurp(kept[0]) == good);
+  CHECK(files_below(data) == std::vector<fs::path>{data / "s.tar"});
+}
+
+TEST_CASE("source/index_policy: cache uses an index beside the shard where there is one") {
+  const penstock_test::temp_dir dir;
+  const fs::path cache = dir / "cache";
+  two_samples(dir / "s.tar");
+  CHECK(webdataset(dir / "s.tar").size() == 2);
+  const variable home("XDG_CACHE_HOME", cache.c_str());
+  CHECK(first_text(webdataset(dir / "s.tar", {.index = index_policy::cache})) == "one");
+  CHECK(files_below(cache).empty());
+}
+
+TEST_CASE("source/index_policy: cache is below HOME, or in memory where there is none") {
+  const penstock_test::temp_dir dir;
+  two_samples(dir / "s.tar");
+  const webdataset_options options{.index = index_policy::cache};
+  const variable relative("XDG_CACHE_HOME", "relative/is/ignored");
+  {
+    const variable none("HOME", nullptr);
+    CHECK(first_text(webdataset(dir / "s.tar", options)) == "one");
+    CHECK(files_below(dir.path()).size() == 1);
+  }
+  fs::create_directories(dir / "home");
+  const variable home("HOME", (dir / "home").c_str());
+  CHECK(first_text(webdataset(dir / "s.tar", options)) == "one");
+  CHECK(files_below(dir / "home" / ".cache" / "penstock" / "indexes").size() == 1);
+  CHECK_FALSE(fs::exists("relative"));
+  fs::remove_all(dir / "home");
+  spill(dir / "home", "no folder");
+  CHECK(first_text(webdataset(dir / "s.tar", options)) == "one");  // it stays in memory
 }
 
 TEST_CASE(

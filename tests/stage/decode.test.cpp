@@ -5,14 +5,22 @@
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/order/shard.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/filter.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/open_samples.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 namespace ps = penstock;
 using namespace penstock_test;
@@ -41,6 +49,59 @@ TEST_CASE("stage/decode: fields of a record are decoded where they stand") {
       ps::record<ps::field<"only", std::string>>("5")};
   for (auto&& b : (ps::from(one) | ps::decode<ps::integer> | ps::batch(1)).epoch(0))
     CHECK(ps::get<"only">(b)[0] == 5);
+}
+
+TEST_CASE("stage/decode: of a record decode<Codec> takes the only field that is bytes") {
+  using sample = ps::record<ps::field<"text", std::string>, ps::field<"weight", double>>;
+  const std::vector<sample> samples{sample("7", 0.5), sample("8", 1.5)};
+  for (auto&& b : ps::from(samples) | ps::decode<ps::integer> | ps::batch(2)) {
+    CHECK(ps::get<"text">(b)[1] == 8);
+    CHECK(ps::get<"weight">(b)[1] == 1.5);
+  }
+}
+
+namespace {
+
+// A pipeline that is a template over its codec, as in the first line of the documents.
+template <class Codec>
+auto pipeline(const auto& source, Codec = {}) {
+  return source | ps::shard(0, 1) | ps::prefetch(8) | ps::decode<Codec> | ps::shuffle_buffer(4) |
+         ps::batch(2) | ps::pin_and_copy;
+}
+template <class Plan>
+std::vector<double> sorted_values(const Plan& plan) {
+  std::vector<double> all;
+  for (auto&& b : plan.epoch(0))
+    for (const double x : b.values()) all.push_back(x);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("stage/decode: decode<identity> passes what is decoded already") {
+  const std::vector<double> numbers{3, 1, 2};
+  CHECK(sorted_values(pipeline<ps::identity>(ps::from(numbers))) == std::vector<double>{1, 2, 3});
+  CHECK(sorted_values(ps::from(numbers) | ps::decode<ps::identity> | ps::batch(2)) ==
+        std::vector<double>{1, 2, 3});
+
+  // A value passes by reference, and is not copied on the way to what uses it.
+  std::vector<std::array<float, 3>> rows{{1, 2, 3}, {4, 5, 6}};
+  const auto passed = ps::from(rows) | ps::decode<ps::identity>;
+  float sum = 0;
+  for (auto&& b : passed | ps::batch(2)) sum += b.values()(1, 2);
+  for (auto&& row : passed) sum += row[0];
+  for (auto&& kept : passed | ps::filter([](const auto& row) { return row[0] > 1; })) sum += kept[1];
+  CHECK(sum == 6 + 5 + 5);
+
+  using sample = ps::record<ps::field<"x", std::array<float, 2>>, ps::field<"y", int>>;
+  const std::vector<sample> samples{sample(std::array<float, 2>{1, 2}, 3)};
+  for (auto&& b : pipeline<ps::identity>(ps::from(samples)).epoch(0)) {
+    CHECK(ps::get<"x">(b)(0, 1) == 2);
+    CHECK(ps::get<"y">(b)[0] == 3);
+  }
+  for (auto&& b : ps::from(samples) | ps::decode<ps::field<"y", ps::identity>> | ps::batch(1))
+    CHECK(ps::get<"y">(b)[0] == 3);
 }
 
 TEST_CASE(

@@ -7,7 +7,9 @@ namespace penstock::inline v0_1 {
 ///
 ///   keep        uses the file `<shard>.penstock-index` if it exists and belongs to the shard; otherwise
 ///               builds the index and keeps it in that file, or in memory if the folder is not writable
-///   transient   like keep, but writes no file
+///   cache       like `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
+///               `~/.cache/penstock`, and not beside the shard. Its name holds a hash of the shard's path
+///   transient   like `keep`, but writes no file
 ///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
 ///               an error that names both files
 ///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
@@ -20,6 +22,6 @@ namespace penstock::inline v0_1 {
 /// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
 /// and repeat the `.idx`.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { keep, transient, require, dali, energon };
+enum class index_policy { keep, transient, require, dali, energon, cache };
 
 }  // namespace penstock::inline v0_1

@@ -43,7 +43,7 @@ PENSTOCK_INLINE void archive_writing::end(const archive_sink& sink) {
 
 PENSTOCK_INLINE manifest::shard archive_writing::finish(object_signature written) {
   const buffer index = index_.finish(written);
-  if (options_.index && !keep_index(name_, index.view()))
+  if (options_.index && !keep_index(index_path(name_), index.view()))
     throw error(errc::io, {"cannot write the index ", index_path(name_)}).in_file(name_);
   return {name_, written_, index_.samples(), index_.payload(), index_header::load(index.view())->content};
 }

@@ -46,7 +46,7 @@ struct decode_which_field {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: decode<Codec> on a record with several fields; say which, as in "
+                  "penstock: decode<Codec> on a record with several fields of bytes; say which, as in "
                   "decode<field<\"name\", Codec>>");
   }
 };
@@ -134,6 +134,17 @@ std::size_t member_for(const S& sample) {
   return found;
 }
 
+/// A codec that lets pass what is decoded already.
+template <class C>
+concept passing_codec = requires { requires C::passes_values; };
+
+/// How many fields of a record are bytes.
+template <class Record>
+inline constexpr std::size_t byte_fields = 0;
+template <class... Fields>
+inline constexpr std::size_t byte_fields<record<Fields...>> =
+    (std::size_t{byte_element<typename Fields::type>} + ... + 0);
+
 template <class Name, class... Codecs>
 inline constexpr std::size_t codec_for = [] {
   std::size_t found = not_found, i = 0;
@@ -146,10 +157,11 @@ inline constexpr std::size_t codec_for = [] {
 /// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls",
 /// integer>>`.
 ///
-/// In: bytes (blobs, spans, texts); a record, of which the named fields are decoded in place and the others
-/// pass; a record with one field; or an open sample, of which `decode<field<...>...>` takes the named members
-/// and `decode<Codec>` the only member, or the only one whose extension the codec declares. Out: what the
-/// codec makes of it, unfinished where the codec can write to its destination.
+/// In: bytes (blobs, spans, texts); a record, of which `decode<field<...>...>` takes the named fields,
+/// `decode<Codec>` the only one that is bytes, and the others pass; or an open sample, of which
+/// `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the only one whose
+/// extension the codec declares. `decode<identity>` also takes values that are decoded already, and passes
+/// them on. Out: what the codec makes of it, unfinished where the codec can write to its destination.
 /// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker
 /// has a scratch per codec.
 /// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
@@ -182,8 +194,10 @@ struct decode_stage {
       using codec_type = detail::type_at<0, codecs>;
       return detail::run_codec(detail::at<0>(codec_values),
                                value.member(detail::member_for<codec_type>(value)), detail::at<0>(c.scratch));
-    } else {
+    } else if constexpr (byte_element<type>) {
       return detail::run_codec(detail::at<0>(codec_values), value, detail::at<0>(c.scratch));
+    } else {
+      return static_cast<V&&>(value);
     }
   }
 
@@ -216,15 +230,16 @@ struct decode_stage {
         if constexpr (!(has_field<element, typename detail::field_codec<Codecs>::name_type> && ...)) {
           return mistakes::no_such_field{};
         } else {
-          return wants_bytes<(
-              byte_element<std::tuple_element_t<
-                  element::template index_of<typename detail::field_codec<Codecs>::name_type>, element>> &&
-              ...)>();
+          return wants_bytes<(takes<typename detail::field_codec<Codecs>::codec_type,
+                                    std::tuple_element_t<element::template index_of<
+                                                             typename detail::field_codec<Codecs>::name_type>,
+                                                         element>> &&
+                              ...)>();
         }
-      } else if constexpr (element::size != 1 || sizeof...(Codecs) != 1) {
+      } else if constexpr (sizeof...(Codecs) != 1 || (detail::byte_fields<element> > 1 && !passes)) {
         return mistakes::decode_which_field{};
       } else {
-        return wants_bytes<byte_element<std::tuple_element_t<0, element>>>();
+        return wants_bytes < detail::byte_fields<element> == 1 || passes > ();
       }
     } else if constexpr (open_sample<element>) {
       if constexpr (by_name || sizeof...(Codecs) == 1)
@@ -234,11 +249,16 @@ struct decode_stage {
     } else if constexpr (by_name || sizeof...(Codecs) != 1) {
       return mistakes::no_such_field{};
     } else {
-      return wants_bytes<byte_element<element>>();
+      return wants_bytes < byte_element<element> || passes > ();
     }
   }
 
  private:
+  static constexpr bool passes =
+      (detail::passing_codec<typename detail::field_codec<Codecs>::codec_type> && ...);
+  template <class C, class Value>
+  static constexpr bool takes = byte_element<Value> || detail::passing_codec<C>;
+
   template <bool Bytes>
   static consteval auto wants_bytes() {
     if constexpr (Bytes)
@@ -254,9 +274,9 @@ struct decode_stage {
   }
   template <std::size_t I, class R, class Call>
   constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
-    using field_name = typename R::template field_at<I>::name_type;
-    constexpr std::size_t which = by_name ? detail::codec_for<field_name, Codecs...> : 0;
-    if constexpr (which == detail::not_found)
+    using field = typename R::template field_at<I>;
+    constexpr std::size_t which = by_name ? detail::codec_for<typename field::name_type, Codecs...> : 0;
+    if constexpr (which == detail::not_found || !byte_element<typename field::type>)
       return get<I>(sample);
     else
       return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));

@@ -13,11 +13,15 @@
 #include <utility>
 #include <vector>
 
-/// Index files beside their shards.
+/// The files that hold the indexes of shards.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The index file beside a shard.
 [[nodiscard]] std::string index_path(const std::string& shard);
+/// The index file of a shard in the user's cache folder; empty where neither XDG_CACHE_HOME nor HOME is set
+/// to an absolute path. Source: XDG Base Directory Specification 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& shard);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
@@ -25,16 +29,16 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 bool read_all(int from, mutable_bytes into) noexcept;
 
-/// Reads the header of the index beside `shard`, and nothing else of it.
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& shard,
+/// Reads the header of an index file, and nothing else of it.
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
                                                               object_signature expected);
 
 /// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
 class loaded_index {
  public:
-  /// Maps the index beside `shard`, and checks all of it; nothing where it is not in order. Where there are
-  /// too many mappings already, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& shard);
+  /// Maps an index file, and checks all of it; nothing where it is not in order. Where there are too many
+  /// mappings already, it is read instead.
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
 
   [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
 
@@ -57,9 +61,9 @@ class loaded_index {
   shared<const buffer> owned_;
 };
 
-/// Keeps an index beside its shard. False where that is not possible, for example in a folder that may not be
-/// written.
-bool keep_index(const std::string& shard, bytes_view bytes) noexcept;
+/// Writes an index file, whole or not at all, and makes its folder where there is none. False where that is
+/// not possible, for example in a folder that may not be written.
+bool keep_index(const std::string& path, bytes_view bytes) noexcept;
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,7 @@
 
 #include <penstock/source/tar/index_file.hpp>
 
+#include <penstock/core/fingerprint.hpp>
 #include <penstock/source/detail/output_file.hpp>
 
 #include <fcntl.h>
@@ -14,11 +15,45 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
+
+// The user's cache folder with a slash at its end, or nothing. Relative paths count as none.
+PENSTOCK_INLINE std::string cache_folder() {
+  const auto absolute = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
+  };
+  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
+  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
+  return {};
+}
+
+PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
+    *at = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return {};
+  std::error_code unknown;
+  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
+  if (unknown) whole = std::filesystem::absolute(shard);
+  // Two sums of 64 bits: a name that another shard has already would only be written again and again.
+  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
+  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
+  return folder + "penstock/indexes/" + in_hex(one) + in_hex(two) + ".penstock-index";
+}
 
 PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
   switch (state) {
@@ -66,9 +101,9 @@ struct opened_index {
   }
 };
 
-PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& shard,
+PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
                                                                 object_signature expected) {
-  const opened_index file_of_index(index_path(shard));
+  const opened_index file_of_index(path);
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
   if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
@@ -80,8 +115,8 @@ PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::strin
   return {index_state::good, *header};
 }
 
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& shard) {
-  const opened_index file_of_index(index_path(shard));
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
+  const opened_index file_of_index(path);
   if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
   std::unique_ptr<loaded_index> made(new loaded_index);
   const auto size = static_cast<std::size_t>(file_of_index.size);
@@ -123,9 +158,20 @@ PENSTOCK_INLINE void loaded_index::use(const projection& used) {
   tables_.use(used_.data());
 }
 
-PENSTOCK_INLINE bool keep_index(const std::string& shard, bytes_view bytes) noexcept {
+// Makes the folders of a file that are missing, readable by their user alone, as the specification of the
+// cache folder asks.
+PENSTOCK_INLINE void make_folders_of(const std::string& path) {
+  struct stat status {};
+  const std::size_t last = path.find_last_of('/');
+  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
+  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
+    ::mkdir(path.substr(0, end).c_str(), 0700);
+}
+
+PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
   try {
-    output_file out(index_path(shard));
+    make_folders_of(path);
+    output_file out(path);
     out.write(bytes);
     out.commit();
     return true;

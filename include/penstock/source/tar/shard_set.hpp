@@ -52,6 +52,8 @@ struct known_shards : known_files {
   /// Makes the index of a shard as the policy says.
   [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
                                            const std::string& name) const;
+  /// The files in which the index of a shard may be, in the order in which they are tried.
+  [[nodiscard]] std::vector<std::string> index_files(const std::string& name) const;
   /// Keeps an index in its file; false where it must stay in memory.
   [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
   /// One line for a source of these shards; `where` is what their storage says of itself, or nothing.

@@ -42,14 +42,16 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
     signatures[i] = session.signature(static_cast<object_id>(i));
-    if (!local || foreign(policy)) return;
-    const auto [state, header] = peek_index(names[i], signatures[i]);
-    found[i] = state == index_state::good ? 1 : 0;
-    headers[i] = header;
-    if (state != index_state::good && policy == index_policy::require) {
-      throw error(errc::missing, {"the index ", index_path(names[i]), " of the shard ", names[i], " ",
-                                  to_text(state), ", and index_policy::require allows no other"})
-          .in_file(names[i]);
+    for (const std::string& path : index_files(names[i])) {
+      const auto [state, header] = peek_index(path, signatures[i]);
+      found[i] = state == index_state::good ? 1 : 0;
+      headers[i] = header;
+      if (found[i] != 0) return;
+      if (policy == index_policy::require) {
+        throw error(errc::missing, {"the index ", path, " of the shard ", names[i], " ", to_text(state),
+                                    ", and index_policy::require allows no other"})
+            .in_file(names[i]);
+      }
     }
   });
   // Then what is missing, which takes a pass over the headers of each shard.
@@ -131,8 +133,21 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
                                        : build_index(session, id, name, extension_limit)));
 }
 
+PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name) const {
+  std::vector<std::string> files;
+  if (!local || foreign(policy)) return files;
+  files.push_back(index_path(name));
+  if (policy != index_policy::cache) return files;
+  if (std::string cached = cached_index_path(name); !cached.empty()) files.push_back(std::move(cached));
+  return files;
+}
+
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
-  return local && policy == index_policy::keep && keep_index(name, built.view());
+  if (!local) return false;
+  if (policy == index_policy::keep) return keep_index(index_path(name), built.view());
+  if (policy != index_policy::cache) return false;
+  const std::string cached = cached_index_path(name);
+  return !cached.empty() && keep_index(cached, built.view());
 }
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
@@ -205,8 +220,10 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 // The header was in order when the plan was made. If the rest is not, the index is built again.
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
-  auto found = loaded_index::from_file(entry.name);
-  if (found && belongs(*found, entry)) return found;
+  for (const std::string& path : set_->index_files(entry.name)) {
+    auto found = loaded_index::from_file(path);
+    if (found && belongs(*found, entry)) return found;
+  }
   if (set_->policy == index_policy::require) {
     throw error(errc::checksum,
                 {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
@@ -217,7 +234,8 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const bool kept = set_->keep(entry.name, *built);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    throw error(errc::io, {"the index ", index_path(entry.name), " of the shard ", entry.name,
+    const auto files = set_->index_files(entry.name);
+    throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
                            kept ? "it was made again: open the dataset again" : "delete it"})
         .in_file(entry.name);
