@@ -199,7 +199,7 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
     made.energon(offsets);
     return made.refused(index_policy::energon);
   };
-  CHECK_THAT(energon({}), penstock_test::contains("no list of 64-bit offsets"));
+  CHECK_THAT(energon({}), penstock_test::contains("not a list of 64-bit offsets"));
   CHECK_THAT(energon({0, 3584, 4608, 6656}), penstock_test::contains("sample 1 begins at 3584"));
   CHECK_THAT(energon({0, 2560, 4608}), penstock_test::contains("has 2 samples"));
   CHECK_THAT(energon({0, 2560, 4608, 6656, 6656}),
@@ -207,7 +207,7 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(energon({0, 2560, 4608, 6000}), penstock_test::contains("end at 6000"));
   CHECK_THAT(energon({0, 2560, 4608, 1u << 20}), penstock_test::contains("end at 1048576"));
   std::ofstream(made.shard + ".idx", std::ios::binary | std::ios::app) << "x";
-  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("no list of 64-bit offsets"));
+  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("not a list of 64-bit offsets"));
 }
 
 TEST_CASE("source/foreign_index: one that is far larger than its shard is not read") {

@@ -319,7 +319,7 @@ TEST_CASE("source/webdataset: archives that are not whole say what is wrong and 
   check(std::string(1024, 'n'), "not a tar archive", 0, "");
   check(whole.bytes.substr(0, 1024 + 100), "cut off within a header", 1024, "");
   check(whole.bytes.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536, "d/b.txt");
-  check(whole.bytes.substr(0, 1536 + 1000), "the last block of the member 'd/b.txt' is not whole", 1536,
+  check(whole.bytes.substr(0, 1536 + 1000), "the last block of the member 'd/b.txt' is incomplete", 1536,
         "d/b.txt");
   CHECK_FALSE(failure_of(whole.bytes.substr(0, 1536 + 1024)).has_value());
   std::string damaged = whole.bytes;
@@ -672,7 +672,7 @@ TEST_CASE("source/webdataset: a manifest without times of change, and one of oth
   CHECK_THROWS_WITH(webdataset(penstock::manifest({other})),
                     penstock_test::contains("make the manifest again") && penstock_test::contains("s-0.tar"));
   CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({entry, entry})),
-                    penstock_test::contains("of 2 shards, and these are 1"));
+                    penstock_test::contains("lists 2 shards, and the storage has 1"));
   other.name = "elsewhere.tar";
   CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({other})),
                     penstock_test::contains("elsewhere.tar"));

@@ -286,7 +286,7 @@ TEST_CASE("source/webdataset_stream: a FIFO is read once, and says so when it is
     const auto e = failure_in([&] { round == 0 ? (void)reader.next(sample) : (void)forward_listing(data); });
     CHECK((e.code() == errc::state));
     CHECK(e.file() == path);
-    CHECK_THAT(e.what(), penstock_test::contains("can be read once"));
+    CHECK_THAT(e.what(), penstock_test::contains("can be read only once"));
   }
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("source/webdataset_stream: the standard input") {
   std::fclose(file);
   CHECK(lines == lines_type{"a: txt=1", "b: txt=2"});
   CHECK((again.code() == errc::state));
-  CHECK_THAT(again.what(), penstock_test::contains("the standard input can be read once"));
+  CHECK_THAT(again.what(), penstock_test::contains("standard input can be read only once"));
 }
 
 TEST_CASE("source/webdataset_stream: nothing is allocated once the memory has grown") {

@@ -283,9 +283,9 @@ inline std::vector<tar_case> bad_tar_cases() {
   add("cut in a member", whole.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536,
       "d/b.txt");
   add("cut behind a member, in what fills its last block", whole.substr(0, 1536 + 1000),
-      "the last block of the member 'd/b.txt' is not whole", 1536, "d/b.txt");
+      "the last block of the member 'd/b.txt' is incomplete", 1536, "d/b.txt");
   add("cut one byte before the next header", whole.substr(0, 1023),
-      "the last block of the member 'a.txt' is not whole", 512, "a.txt");
+      "the last block of the member 'a.txt' is incomplete", 512, "a.txt");
   add("cut in a member that is skipped", tar().header("no_dot", 600).body("x").bytes, "and 512 are left", 512,
       "no_dot");
   std::string damaged = whole;
