@@ -26,7 +26,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("evaluation/parts: options are gathered wherever they stand; prefetch means what its place says") {
+TEST_CASE("evaluation/parts: options are gathered from any place; prefetch depends on its place") {
   const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
                     ps::batch(2) | ps::prefetch(5);
   const ps::run_options options = ps::options_of(plan);
@@ -86,7 +86,7 @@ TEST_CASE("evaluation/parts: random stages count, with their number and keys; ot
                                  "filter with random numbers", "batch of 2 in all, tail keep", "seed(1)"});
 }
 
-TEST_CASE("evaluation/parts: which way through the engine a plan takes is in its type") {
+TEST_CASE("evaluation/parts: a plan's type determines its way through the engine") {
   const auto source = ps::from(first_ints(4));
   static_assert(ps::plan_parts<decltype(source | ps::batch(2))>::direct);
   static_assert(

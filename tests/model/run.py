@@ -26,9 +26,9 @@ class Model:
     names: tuple
     small: list
     long: list
-    # What a wrong protocol would be: (what, pattern, replacement, shape). Each must give an error.
+    # Wrong protocols: (what, pattern, replacement, shape). Each must give an error.
     wrong: list
-    # Of those, one in so many is tried where tests shall not take long.
+    # One in so many of them is tried when tests must be quick.
     every: int = 1
 
 
@@ -53,11 +53,11 @@ RING = Model(
     ],
 )
 
-RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # every turn may be left by workers, every read may fail
+RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # workers may leave every turn, every read may fail
 RESTARTS = (2, 2, 1, 0, 0, 9, 0, 2)
 STOPS = (2, 2, 0, 1, 0, 9, 0, 2)
-ROOMY = (3, 1, 0, 0, 0, 0, 0, 4)  # a slot is used again before its memory is
-HANGS = (2, 2, 1, 1, 0, 9, 1, 2)  # reads do not end while anybody waits
+ROOMY = (3, 1, 0, 0, 0, 0, 0, 4)  # a slot is reused before its memory is
+HANGS = (2, 2, 1, 1, 0, 9, 1, 2)  # reads do not finish while anyone waits
 RANGE_STORE = Model(
     names=("TURNS", "WORKERS", "RESTARTS", "STOPS", "FAILS", "UNTAKEN", "LAZY", "ROOM"),
     small=[RUNS, RESTARTS, STOPS, HANGS],

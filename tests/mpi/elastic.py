@@ -19,7 +19,7 @@ import launch
 import shards
 
 LONG = os.environ.get("PENSTOCK_LONG_TESTS", "0") not in ("", "0")
-EPOCHS, GLOBAL = 24 if LONG else 8, 23  # which no number of processes above 1 divides
+EPOCHS, GLOBAL = 24 if LONG else 8, 23  # no number of processes above 1 divides 23
 RESTARTS = 30 if LONG else 10
 
 
@@ -34,7 +34,8 @@ def read_record(folder, attempt, ranks):
         rank, of, _ = re.fullmatch(r"record-\d+\.(\d+)-of-(\d+)\.(\d+)", path.name).groups()
         if int(of) != ranks:
             fail(f"{path.name} is not of {ranks} ranks")
-        for line in path.read_text().split("\n")[:-1]:  # behind the last one nothing, or a line cut by SIGKILL
+        # after the last line nothing, or a line cut by SIGKILL
+        for line in path.read_text().split("\n")[:-1]:
             epoch, step, *keys = line.split(" ")
             at = steps.setdefault((int(epoch), int(step)), {})
             if at.setdefault(int(rank), keys) != keys:
@@ -66,7 +67,7 @@ def compare(record, reference, ranks, attempt, done):
         if at not in reference:
             fail(f"attempt {attempt} has a step {at} that the undisturbed training has not")
         had, wanted = whole(step, ranks), reference[at]
-        if had is None:  # killed in the middle of it: what is there must be in its place
+        if had is None:  # killed in the middle of it: the recorded part must match
             for rank, mine in step.items():
                 begin, end = len(wanted) * rank // ranks, len(wanted) * (rank + 1) // ranks
                 if mine != wanted[begin:end]:

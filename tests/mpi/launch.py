@@ -38,7 +38,7 @@ def environment():
         "OMPI_MCA_plm": "isolated",
         "OMPI_MCA_oob_tcp_if_include": "lo",
     }
-    # A test that runs inside another launcher's job is no part of it.
+    # A test that runs inside another launcher's job is not part of that job.
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PMI_", "PMIX_", "OMPI_COMM_"))}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PENSTOCK_WORLD_SIZE"):
         kept.pop(name, None)

@@ -145,7 +145,7 @@ def main():
         keys = shards.make(folder, (40, 31, 52, 29))
         pattern = folder / "train-{000000..000003}.tar"
 
-        # Not the launcher of this machine's mpirun: Slurm starts the processes, PMIx tells them of each other.
+        # Not with mpirun: Slurm starts the processes, and PMIx connects them.
         kinds = subprocess.run(["srun", "--mpi=list"], env=environment, capture_output=True, text=True, check=False)
         if "pmix" not in kinds.stdout + kinds.stderr:  # it depends on the version
             unable("this Slurm has no PMIx, which Open MPI asks for")

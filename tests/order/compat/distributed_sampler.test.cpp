@@ -31,7 +31,7 @@
 
 namespace ps = penstock;
 
-static_assert(ps::order<ps::distributed_sampler_order>, "the order is one");
+static_assert(ps::order<ps::distributed_sampler_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::distributed_sampler_stage>, "distributed_sampler is an order stage");
 
 namespace {
@@ -39,7 +39,7 @@ namespace {
 using numbers = std::vector<std::uint64_t>;
 using sampler_options = ps::distributed_sampler_options;
 
-/// torch.randperm(n), with the standard library's engine and the loop as it is described.
+/// torch.randperm(n), with the standard library's engine and the documented loop.
 numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
   numbers order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::uint64_t{0});
@@ -51,7 +51,7 @@ numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
   return order;
 }
 
-/// What iterating DistributedSampler gives rank r, as its source says it.
+/// The samples that iterating DistributedSampler gives rank r, transcribed from its source.
 numbers reference_rank(std::uint64_t n, const sampler_options& o, std::uint64_t rank, std::uint64_t epoch) {
   numbers all(static_cast<std::size_t>(n));
   std::iota(all.begin(), all.end(), std::uint64_t{0});
@@ -86,7 +86,7 @@ std::vector<std::uint64_t> first_numbers(std::uint64_t n) {
 
 using index_batches = std::vector<numbers>;
 
-/// A list in batches of b; the last one may be short.
+/// Cuts a list into batches of b; the last one may be short.
 index_batches in_batches(const numbers& all, std::size_t b, bool drop_last = false) {
   index_batches made;
   for (std::size_t i = 0; i < all.size(); i += b) {
@@ -134,7 +134,7 @@ TEST_CASE("order/distributed_sampler: the generator is the standard's MT19937") 
   CHECK(zero.next() == 3071714933u);
 }
 
-TEST_CASE("order/distributed_sampler: large permutations draw 64 bits, high half first, from inside out") {
+TEST_CASE("order/distributed_sampler: large permutations draw 64 bits, high half first, inside out") {
   const std::uint64_t n = 1000, seed = 9;
   std::mt19937 draw(9);
   numbers expected(n);
@@ -200,7 +200,7 @@ TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds the same o
 }
 
 TEST_CASE(
-    "order/distributed_sampler: batches of a rank are those of its DataLoader, on any number of workers") {
+    "order/distributed_sampler: batches of a rank are those of its DataLoader, with any number of workers") {
   const std::uint64_t n = 103, replicas = 4;
   const numbers data = first_numbers(n);
   for (const bool drop : {false, true}) {
@@ -218,7 +218,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
+TEST_CASE("order/distributed_sampler: after filter a rank keeps its samples") {
   const numbers data = first_numbers(50);
   const sampler_options o{.num_replicas = 3, .seed = 8};
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
@@ -231,7 +231,7 @@ TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
   }
 }
 
-TEST_CASE("order/distributed_sampler: a run that began in PyTorch goes on at the same batch") {
+TEST_CASE("order/distributed_sampler: a run started in PyTorch resumes at its next batch") {
   const std::uint64_t n = 64, replicas = 2, rank = 1;
   const numbers data = first_numbers(n);
   const sampler_options o{.num_replicas = replicas, .seed = 40};
@@ -281,7 +281,7 @@ TEST_CASE(
   CHECK(steps(8) == four);
 }
 
-TEST_CASE("order/distributed_sampler: a state does not fit another order") {
+TEST_CASE("order/distributed_sampler: a state of another order is refused") {
   const numbers data = first_numbers(20);
   const auto plan_of = [&](sampler_options o) {
     return ps::from(data) | ps::distributed_sampler(o) | ps::batch(4);
@@ -295,7 +295,7 @@ TEST_CASE("order/distributed_sampler: a state does not fit another order") {
   CHECK_THROWS_AS(plan_of({.num_replicas = 2, .seed = 1, .drop_last = true}).open(state), ps::error);
 }
 
-TEST_CASE("order/distributed_sampler: many threads may bind and read the same order") {
+TEST_CASE("order/distributed_sampler: many threads may bind and read one order") {
   const auto made = ps::distributed_sampler({.num_replicas = 2, .seed = 7}).make({500, nullptr});
   std::vector<numbers> expected;
   for (std::uint64_t epoch = 0; epoch < 6; ++epoch) expected.push_back(reference_randperm(500, 7 + epoch));
@@ -313,7 +313,7 @@ TEST_CASE("order/distributed_sampler: many threads may bind and read the same or
   CHECK(right == std::vector<char>(4, 1));
 }
 
-TEST_CASE("order/distributed_sampler: arguments that cannot be are errors that say what to write") {
+TEST_CASE("order/distributed_sampler: impossible arguments are errors that say what to write") {
   const ps::order_input in{10, nullptr};
   CHECK_THROWS_WITH(ps::distributed_sampler({}).make(in),
                     penstock_test::contains("write distributed_sampler({.num_replicas = n})"));
@@ -338,7 +338,7 @@ TEST_CASE("order/distributed_sampler: batches are those that PyTorch's sampler g
                                        << " has no torch; PENSTOCK_TEST_PYTHON names another Python");
     return;
   }
-  // A line per case in; the samples of every rank out, batches apart by -1.
+  // One line per case in; the samples of every rank out, with -1 between batches.
   constexpr const char* sampler_in_python = R"py(import sys
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
