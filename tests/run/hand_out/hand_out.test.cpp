@@ -52,7 +52,7 @@ numbers filtered(const numbers& in, Keep keep) {
     if (keep(x)) out.push_back(x);
   return out;
 }
-/// The same values as a vector of one, two or three.
+/// The value as a vector of one, two or three elements.
 constexpr auto as_words = [](std::uint64_t x) { return words_of(x); };
 numbers unfolded(const numbers& in) {
   numbers out;
@@ -71,7 +71,8 @@ std::vector<numbers> read_rows(const Plan& plan, std::uint64_t epochs) {
   return all;
 }
 
-/// Batches of b of several passes, one after another, the first `steps`: what steps(n) makes of a stream.
+/// The first `steps` batches of b over several joined passes: the batches that steps(n) makes of a
+/// stream.
 batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::uint64_t b, std::uint64_t steps,
                       std::uint64_t rank = 0, std::uint64_t world = 1) {
   numbers all;
@@ -87,7 +88,7 @@ batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::ui
 
 }  // namespace
 
-TEST_CASE("run/hand_out: filtered batches are those of the naive loop") {
+TEST_CASE("run/hand_out: filtered batches match the naive loop") {
   const penstock_test::deadline guard("filter");
   for (const std::uint64_t n : {0u, 1u, 2u, 60u, 301u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -166,7 +167,7 @@ TEST_CASE("run/hand_out: take and skip after a filter and after batch") {
   CHECK(read_plan(source | ps::batch(6) | ps::take(0), 2) == std::vector<batches>(2));
 }
 
-TEST_CASE("run/hand_out: steps(n) goes on through passes, batches straddle them") {
+TEST_CASE("run/hand_out: steps(n) continues through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
       ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
