@@ -217,7 +217,7 @@ int prove_ledgers(const Plan& plan, const settings& given) {
   }
   ps::bad_entries all;
   for (const std::string& pattern : given.ledgers)
-    for (const std::string& name : ps::expand_braces(pattern)) {
+    for (const std::string& name : ps::file_names(pattern)) {
       ps::bad_entries more = ps::read_bad_ledger(name);
       std::move(more.all.begin(), more.all.end(), std::back_inserter(all.all));
       all.cut += more.cut;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>

@@ -7,6 +7,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/range_store.hpp>

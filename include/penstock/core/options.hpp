@@ -20,6 +20,7 @@ struct run_options {
   std::optional<std::uint64_t> ahead_bytes;  ///< the same in bytes, which are then held at most
   std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
   std::uint64_t watchdog_ms = 30'000;        ///< says so after this long without a batch; 0: never
+  bool allow_empty = false;                  ///< opens where an epoch is known to have no batch
 };
 
 /// Limits of a run that can move while it works, for `run.adjust`: what is not given stays as it is. None of

@@ -101,7 +101,8 @@ class run {
     known_.elastic = elastic<Plan> ? 1 : 0;
     known_.plan = sequence_words(p);
     if (where != nullptr) restore(*where);
-    if constexpr (parts::facts.uneven) core().engine.leading().check_epoch();
+    const feed& leading = core().engine.leading();
+    detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
     core().engine.open_more();
   }
   run(run&&) noexcept = default;

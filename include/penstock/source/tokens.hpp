@@ -12,8 +12,8 @@
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/detail/token_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
 

@@ -5,11 +5,11 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/descriptor_cache.hpp>
 #include <penstock/storage/detail/mapping.hpp>
 #include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -42,13 +42,13 @@ struct file_options {
   file_access access = file_access::automatic;
 };
 
-/// Storage of local files: one path, a pattern with braces, or a list of paths.
+/// Storage of local files: one path, a pattern, or a list of paths.
 ///
 ///     const file shards("train-{0000..0127}.tar");
 ///     const file two({"a.tar", "b.tar"});
 ///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
 ///
-/// A pattern is expanded as by `expand_braces`; the names of a list are taken as they are. Nothing is opened
+/// A pattern is expanded as by `file_names`; the names of a list are taken as they are. Nothing is opened
 /// before `connect`.
 /// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
 /// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page

@@ -123,9 +123,9 @@ PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t 
 }
 
 PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
-    : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
+    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
 PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
-    : names_(new shared_names{std::move(paths), {}}), options_(options) {}
+    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
 
 PENSTOCK_INLINE file::session file::connect() const {
   return session(std::make_shared<state>(names_, options_));

@@ -5,10 +5,10 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/mapping.hpp>
 #include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -65,9 +65,9 @@ PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id 
 }
 
 PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
-    : names_(new shared_names{expand_braces(pattern), std::string(pattern)}), options_(options) {}
+    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
 PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
-    : names_(new shared_names{std::move(paths), {}}), options_(options) {}
+    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
 
 PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
   return session(std::make_shared<state>(names_, options_));

@@ -6,10 +6,12 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
+#include <penstock/order/cut.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 /// What `open` refuses before anything is read: ranks that would drift apart, and states of something else.
@@ -39,6 +41,30 @@ void check_lockstep(const Plan& p) {
     if (world_of(p).size > 1)
       throw error(errc::argument, {"ranks would do different numbers of batches: `lockstep` is lost by ",
                                    lockstep_loser(p), "; write steps(n) after batch"});
+  }
+}
+
+/// Why an epoch has no batch: numbers from the source to the batch.
+struct empty_epoch {
+  std::uint64_t source = 0;   ///< samples of the source
+  std::uint64_t reached = 0;  ///< samples that reach the batch stage
+  std::uint64_t batches = 0;  ///< batches that this stage makes of them, on this rank
+  std::string batch{};        ///< the batch stage, in words
+};
+
+[[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
+
+/// Refuses a plan that is known to have no batch. `known`: how many an epoch has, where that is known.
+template <class Plan>
+void check_batches(const Plan& p, const cut& mine, std::optional<std::uint64_t> known, bool allowed) {
+  using parts = plan_parts<Plan>;
+  if constexpr (parts::batched && !parts::forward) {
+    if (allowed || known != std::uint64_t{0}) return;
+    empty_epoch why{.source = p.source().size(), .reached = mine.size};
+    if constexpr (parts::direct && !parts::facts.uneven) why.batches = mine.steps();
+    const auto& batch = detail::at<parts::in::batch>(p.stages());
+    why.batch = batch.describe();
+    refuse_empty(why);
   }
 }
 

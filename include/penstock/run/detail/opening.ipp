@@ -4,8 +4,31 @@
 #include <penstock/run/detail/opening.hpp>
 
 #include <cstddef>
+#include <string_view>
 
 namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void refuse_empty(const empty_epoch& why) {
+  std::string text = "an epoch of this plan has no batch: ";
+  std::string_view remedy = "give it some";
+  if (why.source == 0) {
+    text += "the source has no samples";
+  } else if (why.reached == 0) {
+    text +=
+        detail::text({"the source has ", why.source, " samples, and none is left after its order stages"});
+    remedy = "let some of them pass";
+  } else if (why.batches == 0) {
+    text +=
+        detail::text({why.batch, " makes none of ", why.reached, why.reached == 1 ? " sample" : " samples"});
+    remedy = "use a smaller batch or tail::keep";
+  } else {
+    text += detail::text({"the stages after ", why.batch, " leave none of ", why.batches,
+                          why.batches == 1 ? " batch" : " batches"});
+    remedy = "let some of them pass";
+  }
+  throw error(errc::argument, {text, "; ", remedy, ", or write | allow_empty if that is intended"})
+      .in_stage("batch");
+}
 
 PENSTOCK_INLINE void refuse_state(std::initializer_list<piece> why) {
   throw error(errc::state, {"this state cannot be continued here: ", text(why)});

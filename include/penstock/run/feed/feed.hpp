@@ -102,8 +102,9 @@ class feed {
   /// The step at which a state goes on: that after as many samples, which is another one for another number
   /// of ranks. Nothing where no step begins there.
   [[nodiscard]] std::optional<std::uint64_t> step_of(const state& s) const;
-  /// Throws where a step of the epoch at hand cannot be made.
-  void check_epoch() const;
+  /// Throws where a step of the epoch at hand cannot be made. Gives how many batches the epoch has, or
+  /// nothing where only reading can tell.
+  [[nodiscard]] std::optional<std::uint64_t> check_epoch() const;
   /// Puts the cursor where a state says it was before the step that `seek` named.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 

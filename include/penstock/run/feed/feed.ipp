@@ -140,11 +140,16 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const
   return there.before(low) == s.ordinal ? std::optional(low) : std::nullopt;
 }
 
-PENSTOCK_INLINE void feed::check_epoch() const {
-  if (!facts_.uneven.any()) return;
+PENSTOCK_INLINE std::optional<std::uint64_t> feed::check_epoch() const {
+  if (facts_.forward) return std::nullopt;
+  if (facts_.by_sample) return facts_.mine.size == 0 ? std::optional<std::uint64_t>(0) : std::nullopt;
+  if (!facts_.uneven.any()) return end_;
   try {
-    facts_.uneven.bind(epoch_, stop_).check();
+    const any_epoch_cut epoch = facts_.uneven.bind(epoch_, stop_);
+    epoch.check();
+    return epoch.steps();
   } catch (const pass_stopped&) {  // there will be no step
+    return std::nullopt;
   }
 }
 

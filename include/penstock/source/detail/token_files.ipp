@@ -10,7 +10,7 @@
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/little_endian.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/storage/braces.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -210,8 +210,9 @@ PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
 
 PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern) {
   std::vector<std::string> names;
-  for (const std::string& name : expand_braces(pattern)) {
+  for (const std::string& name : file_names(pattern)) {
     const std::string prefix = megatron_prefix(name);
+    if (name.ends_with(".idx") && !names.empty() && names.back() == name) continue;  // `prefix*` matches both
     names.push_back(prefix + ".bin");
     names.push_back(prefix + ".idx");
   }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/file_names.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/storage/braces.hpp>
+
+#include <glob.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail::files {
+
+// Throws for what is no name of a local file but would be understood as one.
+PENSTOCK_INLINE void check_is_name(std::string_view name) {
+  if (name.starts_with("pipe:")) {
+    throw error(errc::argument,
+                {"'", name,
+                 "' is a command, and this reads files; write its output to a FIFO or to the standard "
+                 "input, and read it with webdataset_pipe"});
+  }
+  const std::size_t end = name.find("://");
+  if (end == std::string_view::npos || end == 0) return;
+  const std::string_view scheme = name.substr(0, end);
+  const bool is_scheme = std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+  });
+  if (!is_scheme) return;
+  if (scheme == "file")
+    throw error(errc::argument, {"'", name, "' is a URL; write the path without file://"});
+  throw error(errc::argument, {"'", name, "' is a URL, and this reads local files; there is no storage for ",
+                               scheme, ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+}
+
+PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
+  for (const std::string& name : names) check_is_name(name);
+  return names;
+}
+
+inline thread_local int glob_failure = 0;
+
+// glob calls this for a folder that it cannot read. One that vanished, or is a file, holds no match.
+PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
+  if (why == ENOENT || why == ENOTDIR) return 0;
+  glob_failure = why;
+  return 1;
+}
+
+PENSTOCK_INLINE void append_matches(std::vector<std::string>& names, const std::string& pattern) {
+  struct matches {
+    ::glob_t found{};
+    ~matches() { ::globfree(&found); }
+  } all;
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, glob_failed, &all.found);
+  if (code == GLOB_NOSPACE) throw std::bad_alloc();
+  if (code == GLOB_ABORTED) {
+    throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
+                           "': ", std::generic_category().message(glob_failure)});
+  }
+  const std::size_t before = names.size();
+  if (code == 0) {
+    for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
+      std::string name = all.found.gl_pathv[i];
+      if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
+    }
+  }
+  if (names.size() == before) {
+    throw error(errc::missing, {"no file matches '", pattern,
+                                "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
+  }
+  std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+}
+
+}  // namespace detail::files
+
+PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
+  detail::files::check_is_name(pattern);
+  std::vector<std::string> expanded = expand_braces(pattern);
+  const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
+  if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
+  std::vector<std::string> names;
+  for (std::string& name : expanded) {
+    if (!globs(name) || ::access(name.c_str(), F_OK) == 0)
+      names.push_back(std::move(name));
+    else
+      detail::files::append_matches(names, name);
+  }
+  return names;
+}
+
+}  // namespace penstock::inline v0_1
