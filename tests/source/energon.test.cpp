@@ -17,7 +17,7 @@ namespace energon_test {
 namespace fs = std::filesystem;
 namespace ps = penstock;
 
-/// A folder that looks like what `energon prepare` leaves: shards a-0 to a-3 of one to four samples.
+/// A folder like the output of `energon prepare`: shards a-0 to a-3 of one to four samples.
 struct prepared {
   penstock_test::temp_dir dir;
 
@@ -76,7 +76,7 @@ TEST_CASE("source/energon: the parts of a split, with the shards and samples of 
   CHECK(part.paths.at(2) == data.folder() + "/more/a-3.tar");
   CHECK(part.excluded_samples.empty());
 
-  // other ways to write the same
+  // equivalent metadata in other forms
   fs::rename(data.meta(".info.json"), data.meta(".info.yaml"));
   data.write(".info.yaml",
              "energon_version: 3.0.0\nshard_counts:\n  a-0.tar: 1\n  'a-1.tar': 2\n  more/a-3.tar: 4\n");
@@ -101,7 +101,7 @@ TEST_CASE("source/energon: shards that are excluded are left out, and single sam
   CHECK_THAT(data.problem().what(), contains("leaves no shard for the part 'train'"));
 }
 
-TEST_CASE("source/energon: metadata that does not fit the shards names both") {
+TEST_CASE("source/energon: metadata that does not match the shards names both") {
   using namespace energon_test;
   const prepared data;
   data.info(R"({"shard_counts": {"a-0.tar": 1, "a-1.tar": 3, "more/a-3.tar": 4}})");
@@ -123,7 +123,7 @@ TEST_CASE("source/energon: metadata that does not fit the shards names both") {
   CHECK(data.problem().file() == data.meta("split.yaml"));
 }
 
-TEST_CASE("source/energon: metadata that lies is one error with its file and offset") {
+TEST_CASE("source/energon: false metadata is one error with its file and offset") {
   using namespace energon_test;
   const prepared data;
   struct row {

@@ -18,7 +18,7 @@ std::string number_key(int i) { return "k" + std::to_string(i); }
 
 }  // namespace
 
-TEST_CASE("source/shard_writer: a new shard when one is full, by count or by bytes") {
+TEST_CASE("source/shard_writer: starts a new shard when one is full, by count or by bytes") {
   const penstock_test::temp_dir dir;
   shard_writer out((dir / "c-%06d.tar").string(), {.maxcount = 3});
   for (int i = 0; i < 8; ++i) out.write(number_key(i), {{"txt", "x"}});

@@ -21,7 +21,7 @@ namespace {
 constexpr auto odd = [](int x) { return x % 2 != 0; };
 }
 
-TEST_CASE("stage/filter: survivors keep their order, on any number of workers") {
+TEST_CASE("stage/filter: survivors keep their order, with any number of workers") {
   for (const int n : {0, 1, 2, 63, 64, 65, 1000, 20'000}) {
     const auto plan = ps::from(first_ints(n)) | ps::filter(odd) | ps::batch(32);
     std::vector<int> expected;
@@ -52,7 +52,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("stage/filter: take and skip behind it count survivors of all ranks, which shard deals in turn") {
+TEST_CASE("stage/filter: take and skip after it count survivors of all ranks, which shard deals in turn") {
   const auto survivors = ps::from(first_ints(100)) | ps::filter(odd);
   CHECK(values_of(survivors | ps::take(3) | ps::batch(2)) == std::vector<int>{1, 3, 5});
   CHECK(values_of(survivors | ps::skip(47) | ps::batch(2)) == std::vector<int>{95, 97, 99});
@@ -71,7 +71,7 @@ TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
   }
 }
 
-TEST_CASE("stage/filter: a predicate may draw random numbers, the same on any number of workers") {
+TEST_CASE("stage/filter: a predicate may draw random numbers, which do not depend on the workers") {
   const auto plan =
       ps::from(first_ints(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
   const auto alone = values_of(plan, 0);

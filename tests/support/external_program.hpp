@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Runs other people's programs, to see whether they read what we wrote and we read what they wrote.
+// Runs other programs, to check that they read Penstock's files and Penstock reads theirs.
 
 #include "support/catch.hpp"
 
@@ -30,14 +30,14 @@ struct program_result {
   return result;
 }
 
-/// The Python that has the packages with which we are compared: $PENSTOCK_TEST_PYTHON, or python3.
+/// The Python that has the packages to compare with: $PENSTOCK_TEST_PYTHON, or python3.
 [[nodiscard]] inline std::string peer_python() {
   const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
   return named == nullptr || *named == '\0' ? "python3" : named;
 }
 
-/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every
-/// program must be there, it fails instead.
+/// Whether `probe` succeeds. If it does not, the test says so and continues without the program; in CI,
+/// where every program must be installed, it fails.
 [[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
   if (run_program(probe).status == 0) return true;
   const char* ci = std::getenv("CI");

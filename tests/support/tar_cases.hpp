@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Archives in all dialects with the samples that they hold, or the error that they are: for every source that
-// reads tar.
+// Archives in all dialects with the samples that they hold, or the error that they cause: for every source
+// that reads tar.
 
 #include "support/raw_tar.hpp"
 
@@ -18,10 +18,10 @@ struct tar_case {
   std::string name;
   std::string bytes;
   std::vector<std::string> lines;
-  std::string error = {};  ///< a part of the message; empty where the archive is good
+  std::string error = {};  ///< a part of the message; empty if the archive is valid
   std::uint64_t offset = 0;
   std::string key = {};
-  std::string python = {};  ///< how Python's tarfile reads it otherwise, if it does
+  std::string python = {};  ///< what Python's tarfile reads, if that differs
 };
 
 /// `LENGTH KEY=VALUE\n`
