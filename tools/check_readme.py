@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every block of README.md, CONTRIBUTING.md and the pages in docs/ is what it says it is.
+"""Every block of README.md, CONTRIBUTING.md and the pages in docs/ is checked.
 
 A line `<!-- ... -->` before a block names the check; a block without one is a fault.
   in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
@@ -10,7 +10,7 @@ A line `<!-- ... -->` before a block names the check; a block without one is a f
   configures          the lines make a program of a CMake project that is built and run
   configures with CPM the same, which a test of its own does (tests/consumer/fetched.py)
   JSON with keys of the table below
-Relative links must lead to something. Without --compiler only what needs no program is checked.
+Relative links must have a target. Without --compiler only the checks that need no program are made.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def run(*command):
 
 
 def configures(lines, options):
-    """What goes wrong with a project of these lines, or nothing."""
+    """The error of a project made of these lines, or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         fault = run("cmake", "--install", options.build, "--prefix", place / "prefix")

@@ -19,12 +19,12 @@ from outside import HERE, ROOT, fresh, need, run
 
 
 def cpm_file():
-    """CPM.cmake: the one that is kept here, or the one that is named."""
+    """CPM.cmake: the copy kept here, or the one named in the environment."""
     return pathlib.Path(os.environ.get("PENSTOCK_CPM_CMAKE") or HERE / "cpm/CPM.cmake")
 
 
 def repository(place, tag):
-    """A repository of what a user needs of this tree, with the tag."""
+    """A repository of the files of this tree that users need, with the tag."""
     place.mkdir()
     for name in ("CMakeLists.txt", "LICENSE"):
         shutil.copy(ROOT / name, place)

@@ -3,9 +3,9 @@
 """run.py MODEL [--compiler cc]
 
 Checks a Promela model with spin: every interleaving of a few small shapes, and that the model can fail at all:
-each of some wrong versions of it must be found out. PENSTOCK_LONG_TESTS=1 in the environment adds larger
-shapes, and the rest of the wrong versions where there are many. Exits with 77 where spin is not installed, with
-1 if CI=true.
+each of some wrong versions of it must be detected. PENSTOCK_LONG_TESTS=1 in the environment adds larger
+shapes, and the rest of the wrong versions if there are many. Exits with 77 if spin is not installed, with 1 if
+CI=true.
 """
 
 import argparse
@@ -106,7 +106,7 @@ MODELS = {"ring": RING, "range_store": RANGE_STORE}
 
 
 def check(folder, text, names, shape, compiler):
-    """Whether spin finds an error in the model, and how many states it looked at."""
+    """Whether spin finds an error in the model, and how many states it explored."""
     model = folder / "model.pml"
     model.write_text(text, encoding="utf-8")
     sizes = [f"-D{name}={value}" for name, value in zip(names, shape)]

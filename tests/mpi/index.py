@@ -22,7 +22,7 @@ def fail(sentence):
 
 
 def totals(said):
-    """How many indexes all processes built, how many were there, and how many processes said so."""
+    """How many indexes all processes built, how many existed before, and how many processes reported."""
     found = [(int(b), int(t)) for b, t in re.findall(r": (\d+) indexes built, (\d+) were there", said)]
     return sum(b for b, _ in found), sum(t for _, t in found), len(found)
 

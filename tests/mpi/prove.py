@@ -40,24 +40,24 @@ def alone(program, *options):
 
 
 def totals(said):
-    """How many topologies all processes proved, how many were there, and how many processes said so."""
+    """How many topologies all processes proved, how many were proved before, and how many processes reported."""
     found = [(int(p), int(t)) for p, t in re.findall(r": (\d+) topologies proved, (\d+) were there", said)]
     return sum(p for p, _ in found), sum(t for _, t in found), len(found)
 
 
 def kept(folder):
-    """How often each topology of an epoch stands in the files."""
+    """How often each topology of an epoch is in the files."""
     return collections.Counter(line.split('"')[1] for part in folder.glob("part-?????-of-?????")
                                for line in part.read_text().splitlines() if line.startswith("proved "))
 
 
 def table(said):
-    """What was found, without how long it took and what is said on the way."""
+    """The findings, without times and progress messages."""
     return [line for line in said.splitlines() if not re.match(r"in |rank \d+ of|proved ", line)]
 
 
 def ledgers(program, folder):
-    """Samples that were skipped, of two ranks, some of them delivered again, one line cut."""
+    """Skipped samples of two ranks, some of them delivered again, with one truncated line."""
     def line(rank, index, **more):
         return json.dumps({"rank": rank, "epoch": 0, "index": index, "source": index, "key": str(index),
                            "code": "format", "reason": "bad", "done": "skipped"} | more) + "\n"

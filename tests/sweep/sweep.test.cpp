@@ -257,9 +257,8 @@ std::string sequence_of(const Plan& plan, bool& whole) {
   return all;
 }
 
-/// Lets the first, second, ... thing of a kind fail until nothing fails any more; gives how many did.
-/// `least`:
-/// so many are tried at least, for runs that do not all do equally many.
+/// Makes the first, second, ... operation of a kind fail until none fails any more; returns how many did.
+/// `least`: at least this many are tried, for runs whose number of operations varies.
 template <class Make, class Prepare>
 std::uint64_t sweep(countdown& kind, Make make, Prepare prepare, std::uint64_t least = 0) {
   bool whole = false;
