@@ -53,7 +53,7 @@ TEST_CASE("core/fingerprint: the type of a number or a text does not matter") {
   CHECK(of(std::string("abc")) == of("abc"));
 }
 
-TEST_CASE("core/fingerprint: sums are the same on every machine") {
+TEST_CASE("core/fingerprint: sums are equal on every machine") {
   // They are kept in states: if a value changes, old states are refused.
   CHECK(ps::fingerprint().value() == 0x70656e73746f636bu);
   CHECK(fingerprint_test::of("shuffle", 7) == 0x180775df1d090eb7u);

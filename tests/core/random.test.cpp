@@ -106,7 +106,7 @@ TEST_CASE("core/random: below(n) stays below n and is uniform") {
   CHECK(std::abs(low - 10'000) < 330);  // four standard deviations
 }
 
-TEST_CASE("core/random: uniform is in [0, 1), and in the interval asked for") {
+TEST_CASE("core/random: uniform is in [0, 1), and in the requested interval") {
   ps::rng r(8, 0, 0);
   double sum = 0, least = 1, most = 0;
   const int draws = 50'000;

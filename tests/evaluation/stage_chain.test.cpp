@@ -187,15 +187,13 @@ TEST_CASE("evaluation/stage_chain: a late read of a member belongs to the source
 }
 
 TEST_CASE(
-    "evaluation/stage_chain: rows that are expressions are written on the account of the stage that made "
-    "them rows") {
+    "evaluation/stage_chain: the time to write rows of expressions belongs to the stage that made them") {
   const auto some = ps::map([](const auto&) { return std::vector<lazy<300>>(2); });
   CHECK(costs_of(numbers | some | ps::unbatch) == costs{3, 0, 600});
 }
 
 TEST_CASE(
-    "evaluation/stage_chain: value stages are nested in the order written, and a sink is called none, one or "
-    "many times") {
+    "evaluation/stage_chain: value stages nest in the order written, and call a sink any number of times") {
   const auto plan = ps::from(first_ints(6)) | ps::map([](int x) { return x + 1; }) |
                     ps::filter([](int x) { return x % 2 == 0; }) |
                     ps::map([](int x) { return std::vector<int>(static_cast<std::size_t>(x), x); }) |

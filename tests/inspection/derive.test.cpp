@@ -340,7 +340,8 @@ TEST_CASE("inspection/derive: plans over an index are elastic, and resume from e
 }
 
 TEST_CASE(
-    "inspection/derive: of joined sources, parts choose by values, and the whole where its numbers stay") {
+    "inspection/derive: of joined sources, parts can choose by values, and so can the whole if its numbers "
+    "are fixed") {
   const penstock_test::temp_dir dir;
   const auto a = ps::from(numbers(50)), b = ps::from(numbers(30, 1000));
   const auto of_a = ps::derive(a, "a", rest_of_seven, dir.path().string());

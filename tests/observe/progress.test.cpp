@@ -34,7 +34,7 @@ TEST_CASE("observe/progress: the line shows progress, rate and waiting time") {
   std::fclose(out);
 }
 
-TEST_CASE("observe/progress: without a total there is no bar") {
+TEST_CASE("observe/progress: no bar without a total") {
   std::FILE* out = std::tmpfile();
   REQUIRE(out != nullptr);
   ps::progress bar("rows", 0, out);

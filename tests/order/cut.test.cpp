@@ -120,7 +120,7 @@ TEST_CASE("order/cut: nothing to divide") {
 }
 
 TEST_CASE(
-    "order/cut: ranks are disjoint and complete, and the inverse right, for any size, step, world, lanes and "
+    "order/cut: ranks are disjoint and complete, with a right inverse, for any size, step, world, lanes, "
     "tail") {
   ps::rng random(5, 0, 0);
   const int rounds = std::getenv("PENSTOCK_LONG_TESTS") != nullptr ? 200'000 : 4000;

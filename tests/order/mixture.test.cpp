@@ -445,7 +445,7 @@ TEST_CASE("order/mixture: sources are spread over a block as in a random order")
 }
 
 TEST_CASE(
-    "order/mixture: a count is within one of its share at the ends of blocks, and strays between them") {
+    "order/mixture: a count is within one of its share at the ends of blocks, and may stray between them") {
   const std::vector<double> parts{0.5, 0.3, 0.2};
   const ps::mixture m({1'000'000, 1'000'000, 1'000'000}, ps::weights(parts), ps::stopping::cycle, 5);
   const auto block = static_cast<double>(m.block());

@@ -159,8 +159,7 @@ TEST_CASE("order/shuffle: a window reads from its own shards alone, and every sh
 }
 
 TEST_CASE(
-    "order/shuffle: position p is in lane p mod C, and a lane is a stretch of whole shards but for its "
-    "ends") {
+    "order/shuffle: position p is in lane p mod C, and a lane is a run of whole shards except at its ends") {
   numbers sizes(200, 10);
   const auto in = input(sizes);
   constexpr std::uint64_t lanes = 8;

@@ -77,8 +77,7 @@ TEST_CASE("order/weighted: samples are drawn in proportion to their weights") {
   CHECK(std::abs(unevenness(std::vector<int>{1, 0, 1}, 30'000)) < 4);
 }
 
-TEST_CASE(
-    "order/weighted: weights of very different size keep their share, and the smallest is drawn at all") {
+TEST_CASE("order/weighted: weights of very different size keep their share, and even the smallest is drawn") {
   const auto made = order_of_weights(reals{1, 0, 1e-300, 1}, 3, 5000);
   const numbers all = epoch_of(made);
   CHECK(std::find(all.begin(), all.end(), 1) == all.end());

@@ -110,9 +110,7 @@ void on_each_chain(Check check) {
 
 }  // namespace
 
-TEST_CASE(
-    "run/global_batch: global steps do not depend on the number of ranks, whose parts differ by one at "
-    "most") {
+TEST_CASE("run/global_batch: global steps do not depend on the ranks, whose parts differ by at most one") {
   const penstock_test::deadline guard("worlds");
   on_each_chain([](const char* name, bool in_order, auto make) {
     const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
@@ -234,8 +232,7 @@ TEST_CASE("run/global_batch: impossible cuts are one sentence") {
   CHECK_THROWS_WITH((source | ps::global_batch(8)).open(s), penstock_test::contains("more ranks than"));
 }
 
-TEST_CASE(
-    "run/global_batch: a buffer of a rank's own samples, where its last part is larger than the others") {
+TEST_CASE("run/global_batch: a buffer of a rank's own samples, if its last part is larger than the others") {
   for (std::uint64_t samples = 1; samples <= 48; ++samples) {
     const auto source = ps::generated(samples, identity) | ps::shuffle(3, ps::window(1), ps::lanes(2));
     numbers expected;

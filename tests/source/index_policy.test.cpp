@@ -166,8 +166,7 @@ TEST_CASE("source/index_policy: cache is below HOME, or in memory if HOME is uns
 }
 
 TEST_CASE(
-    "source/index_policy: an index of another state of the shard is built again, or refused with both "
-    "names") {
+    "source/index_policy: an index of another state of the shard is rebuilt, or refused with both names") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);

@@ -34,8 +34,7 @@ byte_vector sample(const ps::synthetic_source& source, ps::position p) {
 
 }  // namespace synthetic_test
 
-TEST_CASE(
-    "source/synthetic: samples have the size asked for and a content of their own, the same in every epoch") {
+TEST_CASE("source/synthetic: samples have the requested size and distinct contents, equal in every epoch") {
   std::set<byte_vector> seen;
   for (const std::uint64_t bytes : {0u, 1u, 7u, 8u, 9u, 1000u}) {
     const auto source = ps::synthetic({.samples = 100, .bytes = bytes});

@@ -143,8 +143,7 @@ TEST_CASE("source/tar_writer: the file appears when it is complete, or not at al
 }
 
 TEST_CASE(
-    "source/tar_writer: names that would be read back as something else are refused, and nothing is "
-    "written") {
+    "source/tar_writer: names that would be read back differently are refused, and nothing is written") {
   std::string bytes;
   tar_writer out(into_text{&bytes});
   using penstock_test::contains;

@@ -44,8 +44,7 @@ std::string bytes_of_file(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE(
-    "source/webdataset_packed: shards that other programs compressed give the samples of the plain one") {
+TEST_CASE("source/webdataset_packed: shards compressed by other programs give the samples of the plain one") {
   const penstock_test::temp_dir dir;
   raw_tar tar;
   for (int i = 0; i < 50; ++i) {

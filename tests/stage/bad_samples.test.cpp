@@ -131,8 +131,7 @@ TEST_CASE("stage/bad_samples: skip leaves a hole and moves no other sample") {
   }
 }
 
-TEST_CASE(
-    "stage/bad_samples: replace puts another sample of the epoch there, the same on any number of ranks") {
+TEST_CASE("stage/bad_samples: replace uses another sample of the epoch, whatever the number of ranks") {
   const auto plan = [](std::uint64_t rank, std::uint64_t world) {
     return broken_source() | ps::shuffle(9) | ps::take(30) | ps::shard(rank, world) | bad::replace(100) |
            ps::batch(30 / world / 2);

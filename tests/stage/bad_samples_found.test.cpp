@@ -232,7 +232,7 @@ TEST_CASE("stage/bad_samples_found: a shape that batch cannot stack with the oth
 }
 
 TEST_CASE(
-    "stage/bad_samples_found: a ledger for each rank, appended to, and an error where it cannot be written") {
+    "stage/bad_samples_found: a ledger for each rank, appended to, and an error if it cannot be written") {
   const penstock_test::temp_dir folder;
   for (std::uint64_t rank = 0; rank < 2; ++rank)
     (void)look(broken_source() | ps::shard(rank, 2) |

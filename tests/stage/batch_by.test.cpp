@@ -98,9 +98,7 @@ numbers in_order(const Orders& plan, std::uint64_t epoch) {
 
 }  // namespace
 
-TEST_CASE(
-    "stage/batch_by: a batch is as long as costs allow, in the order of each epoch, with any number of "
-    "workers") {
+TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, with any number of workers") {
   const auto source = ps::generated(500, itself) | ps::shuffle(3);
   std::vector<std::size_t> steps;
   for (const std::uint64_t epoch : {0u, 1u, 5u}) {
@@ -224,9 +222,7 @@ TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numb
              contains("tail::keep or tail::drop"));
 }
 
-TEST_CASE(
-    "stage/batch_by: where only a later epoch has a sample above the limit, the error comes in place of its "
-    "step") {
+TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, its step is the error") {
   // take after shuffle: different samples in each epoch
   const auto source = ps::generated(1000, itself) | ps::shuffle(4) | ps::take(100);
   const auto of = [&](std::uint64_t epoch) { return in_order(source, epoch); };
@@ -343,7 +339,7 @@ TEST_CASE("stage/batch_by: bad samples leave holes or are replaced") {
   CHECK(replaced == 200);
 }
 
-TEST_CASE("stage/batch_by: the costs of an epoch are read once, whoever asks") {
+TEST_CASE("stage/batch_by: the costs of an epoch are read once, for all users") {
   std::atomic<int> asked{0};
   const auto counting = [&asked](std::uint64_t i) {
     ++asked;

@@ -79,7 +79,7 @@ std::vector<double> sorted_values(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("stage/decode: decode<identity> passes what is decoded already") {
+TEST_CASE("stage/decode: decode<identity> passes values that are already decoded") {
   const std::vector<double> numbers{3, 1, 2};
   CHECK(sorted_values(pipeline<ps::identity>(ps::from(numbers))) == std::vector<double>{1, 2, 3});
   CHECK(sorted_values(ps::from(numbers) | ps::decode<ps::identity> | ps::batch(2)) ==

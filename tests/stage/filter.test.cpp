@@ -32,8 +32,7 @@ TEST_CASE("stage/filter: survivors keep their order, with any number of workers"
   }
 }
 
-TEST_CASE(
-    "stage/filter: samples with bytes are filtered as well, and batches of them are gathered from chunks") {
+TEST_CASE("stage/filter: samples with bytes are filtered too, and their batches are gathered from chunks") {
   std::vector<std::string> words;
   for (int i = 0; i < 500; ++i)
     words.push_back(std::string(static_cast<std::size_t>(i % 9), 'x') + std::to_string(i));

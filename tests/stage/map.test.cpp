@@ -75,8 +75,7 @@ TEST_CASE("stage/map: random numbers depend on sample and stage, not on threads,
 }
 
 TEST_CASE(
-    "stage/map: two random stages differ, and a key keeps a stage's numbers when another one is put before "
-    "it") {
+    "stage/map: two random stages differ, and a key keeps a stage's numbers when one is inserted before it") {
   const auto source = ps::from(first_ints(50));
   const auto pair = [](int x, ps::rng& r) { return x + static_cast<int>(r.below(1'000'000)); };
   const auto twice = [&](auto first, auto second) {

@@ -37,8 +37,7 @@ TEST_CASE("stage/steps: an epoch has exactly that many batches, whatever the amo
 }
 
 TEST_CASE(
-    "stage/steps: behind a filter batches go on across the end of the data, and every pass is in another "
-    "order") {
+    "stage/steps: after a filter batches continue across the end of the data, and each pass is reordered") {
   const auto plan =
       ps::from(first_ints(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);

@@ -170,9 +170,7 @@ TEST_CASE("order/distributed_sampler: every rank has the samples of DistributedS
   }
 }
 
-TEST_CASE(
-    "order/distributed_sampler: an order may be turned round; a sample that comes twice has its first "
-    "place") {
+TEST_CASE("order/distributed_sampler: the order has an inverse; a repeated sample maps to its first place") {
   for (const bool shuffled : {true, false}) {
     for (const bool drop : {true, false}) {
       for (const std::uint64_t n : {0u, 1u, 3u, 8u, 61u}) {
@@ -192,7 +190,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds the same order") {
+TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds an equal order") {
   const sampler_options o{.num_replicas = 3, .seed = 11};
   const ps::distributed_sampler_order narrow({100, nullptr}, o), wide({100, nullptr}, o, 99);
   CHECK(sampled_epoch(narrow, 4) == sampled_epoch(wide, 4));
@@ -254,9 +252,7 @@ TEST_CASE("order/distributed_sampler: a run started in PyTorch resumes at its ne
   CHECK(penstock_test::batches_of(moved) == in_batches(reference_rank(n, o, rank, 3), 5));
 }
 
-TEST_CASE(
-    "order/distributed_sampler: keeps every guarantee; a global step is the same on another number of "
-    "ranks") {
+TEST_CASE("order/distributed_sampler: keeps every guarantee; a global step does not depend on the ranks") {
   const numbers data = first_numbers(83);
   const auto sampled = ps::from(data) | ps::distributed_sampler({.num_replicas = 4, .seed = 1});
   using plan = decltype(sampled | ps::shard(0, 4) | ps::batch(6));

@@ -69,8 +69,7 @@ std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
 }  // namespace
 
 TEST_CASE(
-    "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
-    "epoch's end") {
+    "run/read_ahead: requests upcoming samples in order, a given number ahead, across the epoch's end") {
   listener reader;
   reader.size = 20;
   const ps::run_watch nobody({}, 0, true, false, 0);
@@ -91,8 +90,7 @@ TEST_CASE(
   CHECK(reader.asked == numbers_below(8));
 }
 
-TEST_CASE(
-    "run/read_ahead: where a source takes no hints nothing happens, and a hint that fails is no failure") {
+TEST_CASE("run/read_ahead: a source without hints gets none, and a failing hint is not a failure") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   ps::read_ahead idle;
   idle.opened(8);

@@ -221,8 +221,7 @@ ps::feed_facts uneven_facts(std::uint64_t most = 6) {
 
 }  // namespace
 
-TEST_CASE(
-    "run/feed: where batches have no fixed number of samples, copies agree, also over the end of epochs") {
+TEST_CASE("run/feed: if batches have no fixed number of samples, copies agree, also across epochs") {
   const ps::feed_facts facts = uneven_facts();
   ps::feed leading(facts), trailing = leading;
   leading.limit(3);

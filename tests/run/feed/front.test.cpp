@@ -83,7 +83,8 @@ TEST_CASE("run/front: a rank of a forward source gets the samples it would get o
 }
 
 TEST_CASE(
-    "run/front: take behind shard, shuffle_buffer and repeat is refused, since nobody can count there") {
+    "run/front: take after shard, shuffle_buffer and repeat is refused, because samples cannot be counted "
+    "there") {
   CHECK_THROWS_WITH(
       ps::make_front(list(5) | ps::shard(0, 2) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(10)),
       penstock_test::contains("write repeat before shuffle_buffer"));

@@ -193,8 +193,8 @@ TEST_CASE("run/hand_out: steps(n) continues through passes, batches straddle the
 }
 
 TEST_CASE(
-    "run/hand_out: a filter before shard deals survivors to the ranks; the steps are those of any number "
-    "of ranks") {
+    "run/hand_out: a filter before shard deals survivors to the ranks; the steps do not depend on the "
+    "ranks") {
   const penstock_test::deadline guard("filter before shard");
   const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), one_in_three); };
   for (const std::uint64_t world : {1u, 2u, 3u, 6u}) {

@@ -54,8 +54,8 @@ struct copy_record {
 [[nodiscard]] bool copy_is_current(const std::string& copy, object_signature packed);
 
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
-/// with the process, however that ends. The copy is renamed into place, so a failing lock would cost
-/// duplicate work and nothing else.
+/// with the process, however that ends. The copy is renamed into place, so the lock only saves duplicate
+/// work.
 class copy_turn {
  public:
   /// Waits for the others.
